@@ -1,0 +1,53 @@
+# make demo      see align find known faults in real training runs, on this machine's CPU
+# make test      lint, types, tests, docs
+# make bench     what capturing costs, and how fast the commands start
+# make lint, make format, make clean
+#
+# Variables: PYTHON, the interpreter that makes .venv (its torch is used when it has one);
+#            PIP_OPTIONS, passed to pip, for example --index-url.
+
+PYTHON ?= python3
+PIP_OPTIONS ?=
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# The tests run side by side, one thread each.
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint format chromium clean
+
+help:
+	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
+
+demo: $(INSTALLED)
+	$(BIN)/python fixtures/demo.py
+
+test: lint chromium
+	$(BIN)/python -m pytest -n $(JOBS)
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/capture_overhead.py
+	$(BIN)/python benchmarks/start_up.py
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+chromium:
+	bash scripts/ensure_chromium.sh
+
+clean:
+	rm -rf $(VENV) build dist out .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml constraints.txt scripts/make_environment.sh
+	@PYTHON="$(PYTHON)" PIP_OPTIONS="$(PIP_OPTIONS)" bash scripts/make_environment.sh $(VENV)
+	@touch $@

@@ -1,0 +1,294 @@
+"""Reads a capture file: the run, its timeline, and the records of each finished step."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+
+from align.capture_format import FORMAT_VERSION, PHASES, decode_text, step_group, step_number, value_path
+from align.errors import CaptureFileError, NewerCaptureFile, NotACaptureFile, TruncatedCaptureFile
+from align.records import INIT_STEP, ModuleInfo, RunInfo, TensorKey, TensorRecord, TensorStats, TimelineRow
+from align.steady_file import SteadyFile
+from align.value_types import as_numbers, file_type, storage_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+_ATTEMPTS = 3
+_ELSEWHERE = "Copy it again from where it was written, or capture again."
+
+
+class Capture:
+    """One capture file, open for reading; a context manager."""
+
+    def __init__(self, path: Path, file: h5py.File, steady: SteadyFile, version: int) -> None:
+        self.path = path
+        self._file = file
+        self._steady = steady
+        self._version = version
+        self._records: dict[int, list[TensorRecord]] = {}
+        self._texts: list[str] = []
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file:
+            self._file.close()
+            self._steady.close()
+
+    @cached_property
+    def run(self) -> RunInfo:
+        """The facts of the run."""
+        with _reading(self.path):
+            return _parse_run(self._file["run"][()], self._version)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the run is still going on, or was killed."""
+        return self.run.outcome == "unfinished"
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """The captured steps that were finished, without `init`."""
+        with _reading(self.path):
+            return sorted(step for step in map(step_number, self._file) if step is not None)
+
+    @cached_property
+    def has_init(self) -> bool:
+        """Whether the parameters and buffers before step 0 were captured."""
+        with _reading(self.path):
+            return step_group(INIT_STEP) in self._file
+
+    @cached_property
+    def modules(self) -> dict[str, ModuleInfo]:
+        """What was learned of each module, by its name."""
+        with _reading(self.path):
+            rows = self._file["modules"][...].tolist()
+        texts = self._read_texts(max((max(row[0], row[1], row[3]) for row in rows), default=-1))
+        found = (
+            ModuleInfo(
+                name=texts[name],
+                class_name=texts[class_name],
+                leaf=leaf,
+                compute_dtype=None if dtype < 0 else texts[dtype],
+                matmul=matmul,
+                conv=conv,
+                piecewise=piecewise,
+            )
+            for name, class_name, leaf, dtype, matmul, conv, piecewise in rows
+        )
+        return {module.name: module for module in found}
+
+    @cached_property
+    def timeline(self) -> list[TimelineRow]:
+        """One row for every step of the run."""
+        with _reading(self.path):
+            rows = self._file["timeline"][...].tolist()
+        texts = self._read_texts(max((row[-1] for row in rows), default=-1))
+        return [TimelineRow(*row[:-1], texts[row[-1]]) for row in rows]
+
+    def records(self, step: int) -> list[TensorRecord]:
+        """The records of a step in execution order; `INIT_STEP` gives those before step 0."""
+        if step not in self._records:
+            self._records[step] = self._read_records(step)
+        return self._records[step]
+
+    def values(self, record: TensorRecord) -> NDArray[Any]:
+        """The values of a record as numbers; bfloat16 and float8 become float32 exactly."""
+        return as_numbers(self.raw_values(record), record.dtype)
+
+    def raw_values(self, record: TensorRecord) -> NDArray[Any]:
+        """The values of a record as they were kept; bfloat16 and float8 as unsigned integers."""
+        if not record.has_values:
+            msg = f"Cannot read the values of {record.key} from '{self.path}': they were not kept. " + (
+                "Capture again with --detail tensors."
+            )
+            raise CaptureFileError(msg)
+        with _reading(self.path):
+            dataset = self._file["/".join(value_path(record.key))]
+            data = np.empty(dataset.shape, dtype=storage_dtype(record.dtype) or dataset.dtype)
+            if data.size:
+                dataset.id.read(h5py.h5s.ALL, h5py.h5s.ALL, data, file_type(record.dtype, data.dtype))
+            return data
+
+    def _read_texts(self, highest: int) -> list[str]:
+        """The texts of /names, at least up to a position; a running capture adds to them."""
+        if highest >= len(self._texts):
+            with _reading(self.path):
+                table = self._file["names"]
+                table.id.refresh()
+                self._texts = [decode_text(data) for data in table[...].tolist()]
+        return self._texts
+
+    def _read_records(self, step: int) -> list[TensorRecord]:
+        if step not in self.steps and not (step == INIT_STEP and self.has_init):
+            known = ", ".join(map(str, self.steps)) or "none"
+            msg = f"Cannot read step {step} from '{self.path}': it was not captured. Captured steps: {known}."
+            raise CaptureFileError(msg)
+        with _reading(self.path):
+            group = self._file[step_group(step)]
+            index = group["index"][...]
+            sketches = group["sketches"][...]
+        columns = [index[name].tolist() for name in index.dtype.names]
+        highest = max((int(index[name].max()) for name in _TEXT_COLUMNS), default=-1) if len(index) else -1
+        texts = self._read_texts(highest)
+        shapes = {text: _parse_shape(texts[text]) for text in set(index["shape"].tolist())}
+        return [_record(step, row, texts, shapes, sketches) for row in zip(*columns, strict=True)]
+
+
+_TEXT_COLUMNS = ("name", "slot", "within", "dtype", "shape")
+
+
+def _record(
+    step: int,
+    row: tuple[Any, ...],
+    texts: list[str],
+    shapes: dict[int, tuple[int, ...]],
+    sketches: NDArray[np.float32],
+) -> TensorRecord:
+    (order, phase, name, slot, micro, call, within, within_call, dtype, shape, same_as, total, has_values,
+     has_hash, has_stats, digest, *numbers, resolution, start, length) = row  # fmt: skip
+    return TensorRecord(
+        TensorKey(step, PHASES[phase], texts[name], texts[slot], micro, call),
+        order,
+        texts[dtype],
+        shapes[shape],
+        TensorStats(*numbers) if has_stats else None,
+        digest if has_hash else None,
+        sketches[start : start + length] if start >= 0 else None,
+        resolution,
+        same_as if same_as >= 0 else None,
+        texts[within],
+        within_call,
+        total,
+        has_values,
+    )
+
+
+def open_capture(path: str | os.PathLike[str]) -> Capture:
+    """Open a capture file, also while it is being written; says in a sentence why it cannot."""
+    path = Path(path)
+    _check_readable(path)
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(TruncatedCaptureFile):
+            return _open(path)
+        # A running capture puts its changes down in some microseconds.
+        time.sleep(0.05)
+    return _open(path)
+
+
+def find_ranks(path: str | os.PathLike[str]) -> list[Path]:
+    """The files of all ranks of a run, in order: `npu.h5` gives `npu.rank0000.h5`, ...; empty if there are none."""
+    path = Path(path)
+    digits = "[0-9]" * 4
+    return sorted(path.parent.glob(f"{_literal(path.stem)}.rank{digits}{_literal(path.suffix)}"))
+
+
+def _literal(text: str) -> str:
+    """A text in which no character is a wildcard."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
+
+
+def _check_readable(path: Path) -> None:
+    """Say why the path cannot be read at all."""
+    if path.is_dir():
+        msg = f"Cannot read '{path}': it is a folder. Name a capture file in it."
+        raise NotACaptureFile(msg)
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(len(_SIGNATURE))
+    except FileNotFoundError as error:
+        msg = f"Cannot read '{path}': there is no such file. Check the path, or make it with 'align capture -o {path}'."
+        raise NotACaptureFile(msg) from error
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        msg = f"Cannot read '{path}': {reason}. Check who owns it and what its permissions are."
+        raise CaptureFileError(msg) from error
+    if head != _SIGNATURE:
+        msg = f"Cannot read '{path}': it is not an HDF5 file. Name a file that 'align capture' wrote."
+        raise NotACaptureFile(msg)
+
+
+def _open(path: Path) -> Capture:
+    steady = SteadyFile.open(path)
+    try:
+        # HDF5's own file access is faster, where the file needs no help.
+        file = h5py.File(steady, "r") if steady.recovered else h5py.File(path, "r", locking=False)
+    except OSError as error:
+        steady.close()
+        msg = f"Cannot read '{path}': {_damage(path, error)}. {_ELSEWHERE}"
+        raise TruncatedCaptureFile(msg) from error
+    try:
+        return Capture(path, file, steady, _check_version(path, file))
+    except CaptureFileError:
+        file.close()
+        steady.close()
+        raise
+
+
+def _check_version(path: Path, file: h5py.File) -> int:
+    """The format version of a file that this align can read."""
+    with _reading(path):
+        version = file.attrs.get("align_format")
+        run = file.get("run")
+        author = None if version is None or run is None else _parse_run(run[()], int(version)).align_version
+    if author is None:
+        msg = f"Cannot read '{path}': it is an HDF5 file, but not a capture. Name a file that 'align capture' wrote."
+        raise NotACaptureFile(msg)
+    if int(version) > FORMAT_VERSION:
+        msg = (
+            f"Cannot read '{path}': it has capture format {int(version)}, written by align {author}, and this align "
+            f"reads formats up to {FORMAT_VERSION}. Update it with 'pip install -U torch-align'."
+        )
+        raise NewerCaptureFile(msg)
+    return int(version)
+
+
+def _damage(path: Path, error: OSError) -> str:
+    """How many bytes are missing, where HDF5 says so."""
+    stored = re.search(r"stored_eof = (\d+)", str(error))
+    if stored is None:
+        return "its HDF5 structure is damaged"
+    return f"it is truncated: {path.stat().st_size} of {stored.group(1)} bytes are there"
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what h5py says of a damaged file into a sentence."""
+    try:
+        yield
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        msg = f"Cannot read '{path}': it is damaged ({error}). {_ELSEWHERE}"
+        raise TruncatedCaptureFile(msg) from error
+
+
+def _parse_run(data: bytes, version: int) -> RunInfo:
+    """The facts of the run; what an older file lacks takes its default, what is unknown is left out."""
+    facts = json.loads(data)
+    known = {field.name: facts[field.name] for field in fields(RunInfo) if field.name in facts}
+    for name in ("phases", "command", "optimizers", "notes"):
+        if name in known:
+            known[name] = tuple(known[name])
+    return RunInfo(**{**known, "format_version": version})
+
+
+def _parse_shape(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()

@@ -1,0 +1,122 @@
+"""The command line: each command reads its options, calls one function of the library, prints and exits."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from align import __version__
+from align.errors import AlignError
+
+EXIT_UNKNOWN = 2
+
+
+class AlignGroup(click.Group):
+    """The one place where an AlignError becomes a message and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; whatever it could not do is said in one sentence, exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except AlignError as error:
+            click.echo(f"align: {error}", err=True)
+            ctx.exit(EXIT_UNKNOWN)
+
+
+@click.group(cls=AlignGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="align")
+def main() -> None:
+    """Find where two PyTorch training runs first part, and why.
+
+    \b
+    align capture -o gpu.h5 train.py                  on the reference machine
+    align capture --device npu -o npu.h5 train.py     on the other machine
+    align diff gpu.h5 npu.h5 --html report.html       anywhere; torch is not needed
+
+    Exit codes: 0 aligned, 1 diverged, 2 could not tell.
+    """
+
+
+@main.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+)
+@click.option("-o", "--output", metavar="RUN.h5", help="File to write. [default: SCRIPT.DEVICE.h5]")
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda", "npu"]), default="auto", show_default=True,
+    help="Where training must run. npu imports torch_npu and lets scripts that say cuda run there; cpu hides "
+    "accelerators; auto changes nothing.",
+)  # fmt: skip
+@click.option("--steps", default="0:3", show_default=True, metavar="RANGES", help="Steps to capture, such as 0:3,100.")
+@click.option("--stop", is_flag=True, help="End the script after the last captured step (exit code 0).")
+@click.option(
+    "--detail", type=click.Choice(["stats", "sketch", "tensors"]), default="sketch", show_default=True,
+    help="stats: statistics; sketch: also what a comparison needs, 1 kB a tensor; tensors: also the values.",
+)  # fmt: skip
+@click.option("--modules", multiple=True, metavar="GLOB", help="Only modules whose name matches; may be repeated.")
+@click.option("--phases", default="", metavar="LIST", help="Only these phases, such as forward,backward.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--strict", is_flag=True, help="Exit with 2 if anything went wrong while capturing.")
+@click.option("--no-transfer", is_flag=True, help="With --device npu: do not redirect cuda calls to the NPU.")
+@click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def capture(ctx: click.Context, script: str, args: tuple[str, ...], **options: Any) -> None:
+    """Run a training script and record what it computes.
+
+    The script is run unchanged, as `python SCRIPT ARGS` would run it, and its results are the same bit for bit.
+    """
+    from align.hooks.capture import CaptureOptions, tell
+    from align.hooks.capture import capture as run_capture
+
+    chosen = CaptureOptions(
+        program=script, arguments=args, as_module=options["as_module"], device=options["device"],
+        output=options["output"], steps=options["steps"], stop=options["stop"], detail=options["detail"],
+        modules=options["modules"], phases=_words(options["phases"]), force=options["force"],
+        strict=options["strict"], transfer=not options["no_transfer"],
+    )  # fmt: skip
+    ctx.exit(run_capture(chosen, tell))
+
+
+@main.command()
+@click.argument("reference", metavar="REF.h5")
+@click.argument("candidate", metavar="CAND.h5")
+@click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page.")
+@click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Pair reference name OLD with candidate name NEW.")
+@click.pass_context
+def diff(
+    ctx: click.Context, reference: str, candidate: str, html_path: str | None, json_path: str | None,
+    rename: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Say where two captured runs first part, and why.
+
+    REF.h5 is the run to trust (usually the GPU's), CAND.h5 the run in question.
+    """
+    from align.commands import diff_files
+    from align.reports.output import EXIT_CODES, show_diff
+
+    result = diff_files(reference, candidate, rename)
+    show_diff(result, html_path=html_path, json_path=json_path)
+    ctx.exit(EXIT_CODES[result.verdict])
+
+
+@main.command()
+@click.argument("path", metavar="RUN.h5")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def show(path: str, names: tuple[str, ...]) -> None:
+    """Show what a capture holds: the run's facts, or the tensors of modules whose name matches NAME."""
+    from align.commands import show_file
+
+    click.echo(show_file(path, names))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""What the commands that read captures do, as functions of a library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from align.capture_file import Capture, find_ranks, open_capture
+from align.comparison import compare
+from align.diagnosis import diagnose
+from align.errors import UsageError
+from align.records import DiffResult
+from align.reports.show import Contents, show_text
+
+
+def diff_files(reference: str, candidate: str, renames: Sequence[str] = ()) -> DiffResult:
+    """Compare two capture files.
+
+    `renames` are `OLD=NEW` pairs. Raises CaptureFileError for a file that cannot be read, ComparisonError for
+    captures that cannot be compared, UsageError for a rename that cannot be read.
+    """
+    pairs = [parse_rename(text) for text in renames]
+    with ExitStack() as stack:
+        first = stack.enter_context(open_capture(one_rank(reference)))
+        second = stack.enter_context(open_capture(one_rank(candidate)))
+        return diagnose(compare(first, second, pairs))
+
+
+def show_file(path: str, names: Sequence[str] = ()) -> str:
+    """What a capture holds, as text; with names (globs), the tensors of those modules."""
+    with open_capture(one_rank(path)) as capture:
+        return show_text(contents_of(capture), names)
+
+
+def contents_of(capture: Capture) -> Contents:
+    """A whole capture as records."""
+    return Contents(
+        path=str(capture.path),
+        run=capture.run,
+        modules=capture.modules,
+        records={step: capture.records(step) for step in ([-1] if capture.has_init else []) + capture.steps},
+        timeline=capture.timeline,
+    )
+
+
+def parse_rename(text: str) -> tuple[str, str]:
+    """Read `OLD=NEW`; raises UsageError for anything else."""
+    old, equals, new = text.partition("=")
+    if not equals or not old or not new:
+        raise UsageError(f"Cannot read the rename '{text}': write --rename OLD=NEW, such as --rename model.h=model.layers.")
+    return old, new
+
+
+def one_rank(path: str) -> Path:
+    """The file itself, or rank 0 where `run.h5` stands for `run.rank0000.h5` and its sisters."""
+    if Path(path).exists():
+        return Path(path)
+    ranks = find_ranks(path)
+    return ranks[0] if ranks else Path(path)

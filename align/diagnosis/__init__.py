@@ -1,0 +1,54 @@
+"""Why two runs part: rules over the walk, their findings in order, the verdict and its sentence."""
+
+from __future__ import annotations
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis.registry import Rule, all_rules, rule
+from align.records import DiffResult, Finding, Severity, Verdict
+
+__all__ = ["Rule", "all_rules", "diagnose", "rule"]
+
+_SEVERITIES = tuple(Severity)
+
+
+def diagnose(walk: Walk) -> DiffResult:
+    """Run all rules over the walk; the root cause stands first."""
+    findings = _findings(walk)
+    divergence = walk.divergence
+    verdict = Verdict.ALIGNED if divergence is None else Verdict.DIVERGED
+    return DiffResult(
+        reference_path=walk.reference_path,
+        candidate_path=walk.candidate_path,
+        reference=walk.reference,
+        candidate=walk.candidate,
+        verdict=verdict,
+        summary=_summary(walk, findings),
+        first_divergence=divergence,
+        findings=findings,
+        resolution=walk.resolution,
+        comparisons=walk.comparisons,
+        only_reference=walk.only_reference,
+        only_candidate=walk.only_candidate,
+        counts=walk.counts,
+        reference_timeline=walk.reference_timeline,
+        candidate_timeline=walk.candidate_timeline,
+        modules=tuple(walk.modules.values()),
+    )
+
+
+def _findings(walk: Walk) -> tuple[Finding, ...]:
+    found = [(known.rank, finding) for known in all_rules() for finding in known.find(walk)]
+    found.sort(key=lambda entry: (_SEVERITIES.index(entry[1].severity), entry[0]))
+    return tuple(finding for _, finding in found)
+
+
+def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:
+    """The first finding's sentence; without a divergence that of the note that says what could be seen."""
+    first = walk.first
+    if first is None:
+        return next((finding.summary for finding in findings if finding.label == "within-noise"), "Aligned.")
+    if findings and findings[0].severity is Severity.ERROR:
+        return findings[0].summary
+    key = first.comparison.key
+    return f"{wording.step(key.step, key.micro)}, {key.phase}: {key.name} {key.slot} is the first tensor that differs."

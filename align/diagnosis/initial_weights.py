@@ -1,0 +1,100 @@
+"""AL310: the runs do not start from the same weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis import telling
+from align.diagnosis.registry import rule
+from align.diagnosis.seed_mismatch import looks_like_another_seed
+from align.equality import Answer, Equality
+from align.records import Finding, Severity
+from align.walk import equality_comparison
+
+CODE = "AL310"
+LABEL = "initial-weights-differ"
+
+EXAMPLES = 5
+
+
+@rule(CODE, LABEL, rank=30)
+def find(walk: Walk) -> Iterator[Finding]:
+    """Initial weights and buffers that are not equal, or equal but for rounding."""
+    unequal = [found for found in walk.unequal_weights if found.pair.same_shape]
+    if unequal:
+        yield _differ(walk, unequal)
+        return
+    close = [found for found in walk.initial if found.answer is Answer.CLOSE]
+    if close and not walk.unequal_weights:
+        yield _close(close, len(walk.initial))
+
+
+def _differ(walk: Walk, unequal: Sequence[Equality]) -> Finding:
+    total = len(walk.initial)
+    cause = _cause(walk, unequal)
+    names = [_name(found) for found in unequal[:EXAMPLES]]
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR,
+        f"The initial weights differ in {wording.count(len(unequal))} of {wording.plural(total, 'tensor')}"
+        f"{f': {cause}' if cause else ''}. No module was judged.",
+        "Start both runs from one set of weights: load the same checkpoint, or seed both the same before the model is "
+        "built. Then capture and compare again.",
+        telling.place_of(unequal[0].pair.key),
+        {
+            "differing": len(unequal),
+            "tensors": total,
+            "examples": names,
+            "relative_l2": {_name(found): found.relative_l2 for found in unequal[:EXAMPLES]},
+        },
+        {"differing": len(unequal), "tensors": total, "cause": cause, "names": names},
+    )
+
+
+def _cause(walk: Walk, unequal: Sequence[Equality]) -> str:
+    """What the candidate's weights are to the reference's where that is simple."""
+    if looks_like_another_seed(walk):
+        return "they look like another draw of the same distribution"
+    loaded = _side_with_defaults(unequal)
+    if loaded:
+        return f"the vectors of the {loaded} are at their defaults, as if no checkpoint had been loaded there"
+    relations = [telling.relation(equality_comparison(found)) for found in unequal]
+    if relations[0] and all(relation == relations[0] for relation in relations):
+        return relations[0].removeprefix(", ")
+    return f"first {_name(unequal[0])}{relations[0]}"
+
+
+def _side_with_defaults(unequal: Sequence[Equality]) -> str:
+    """The side on which every differing vector is constant (gains 1, biases 0) while the other's are not."""
+    vectors = [found.pair for found in unequal if len(found.pair.reference.shape) == 1]
+    constant = [
+        [record.stats is not None and record.stats.minimum == record.stats.maximum for record in side]
+        for side in ([pair.reference for pair in vectors], [pair.candidate for pair in vectors])
+    ]
+    if vectors and all(constant[0]) and not any(constant[1]):
+        return "reference"
+    return "candidate" if vectors and all(constant[1]) and not any(constant[0]) else ""
+
+
+def _close(close: Sequence[Equality], total: int) -> Finding:
+    largest = max(close, key=lambda found: found.relative_l2 or 0.0)
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.NOTE,
+        f"{wording.count(len(close))} of {wording.plural(total, 'initial tensor')} {'is' if len(close) == 1 else 'are'} "
+        f"equal but for rounding; the largest difference is {wording.relative(largest.relative_l2)} in "
+        f"{_name(largest)}. It is part of the floor.",
+        "Nothing to do; load one file on both sides to make them equal bit for bit.",
+        telling.place_of(largest.pair.key),
+        {"close": len(close), "tensors": total, "largest_relative_l2": largest.relative_l2},
+        {"close": len(close), "tensors": total, "name": largest.pair.key.name, "slot": largest.pair.key.slot},
+    )
+
+
+def _name(found: Equality) -> str:
+    key = found.pair.key
+    return f"{key.name}.{key.slot}"

@@ -1,0 +1,91 @@
+"""AL401: the difference starts in the code of one module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align.comparison import Walk
+from align.diagnosis import telling
+from align.diagnosis.registry import rule
+from align.records import Finding, Kind, Origin, Phase, Severity
+from align.units import SCRIPT
+from align.walk import Suspect
+
+CODE = "AL401"
+LABEL = "origin-module"
+
+
+@rule(CODE, LABEL, rank=50)
+def find(walk: Walk) -> Iterator[Finding]:
+    """The first difference, where it is a value or a shape that one module makes from agreeing inputs."""
+    first = walk.first
+    if first is None or first.origin is not Origin.MODULE or first.kind not in {Kind.VALUE, Kind.SHAPE}:
+        return
+    key = first.comparison.key
+    info = walk.modules.get(key.name)
+    evidence = telling.evidence_of(first.comparison)
+    evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
+    evidence["class_name"] = info.class_name if info is not None else None
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR,
+        _summary(first, _odd_argument(walk, first)),
+        _advice(first, evidence["class_name"]),
+        telling.place_of(key),
+        evidence,
+        {**telling.arguments_of(first), "shape_argument": _odd_argument(walk, first)},
+    )
+
+
+def _odd_argument(walk: Walk, first: Suspect) -> str:
+    """An argument of the module that has another shape in the candidate."""
+    key = first.comparison.key
+    return next(
+        (
+            pair.key.slot
+            for pair in walk.shape_differences
+            if (pair.key.phase, pair.key.name) == (Phase.FORWARD, key.name) and pair.key.slot.startswith("input")
+        ),
+        "",
+    )
+
+
+def _summary(first: Suspect, argument: str) -> str:
+    comparison = first.comparison
+    key = comparison.key
+    if first.kind is Kind.SHAPE:
+        return (
+            f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor of another shape. "
+            "Its inputs agree, so it starts here."
+        )
+    relation = telling.relation(comparison, first.scale)
+    if key.phase is Phase.BACKWARD:
+        return (
+            f"Forward agrees; {telling.point(key)} of {key.name}: {key.slot} is the first gradient that differs: "
+            f"{telling.amount(comparison)}{relation}."
+        )
+    if key.phase is Phase.GRADIENT:
+        return (
+            f"{telling.opening(key)}: {key.slot} of {key.name} is the first that differs: "
+            f"{telling.amount(comparison)}{relation}. What its gradient is made from agrees."
+        )
+    inputs = f"Its inputs agree but for the shape of {argument}" if argument else "Its inputs agree"
+    return (
+        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: "
+        f"{telling.amount(comparison)}{relation}. {inputs}, so it starts here."
+    )
+
+
+def _advice(first: Suspect, class_name: str | None) -> str:
+    key = first.comparison.key
+    what = f"{key.name} ({class_name})" if class_name else key.name
+    if key.phase is Phase.FORWARD:
+        text = f"Compare the settings and the operators of {what} in both runs: arguments, constants, kernels."
+    else:
+        text = (
+            f"Compare how the backward of {what} is computed in both runs: custom autograd functions, kernels, hooks."
+        )
+    statistics = " Only statistics were captured; capture with --detail sketch to see directions too."
+    named = telling.capture_advice(key.name) if key.name != SCRIPT else ""
+    return f"{text} {named}{statistics if first.statistics_only else ''}".strip()

@@ -1,0 +1,94 @@
+"""AL602: the first Inf where a number outgrew its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import nonfinite, wording
+from align.comparison import Walk
+from align.diagnosis import telling
+from align.diagnosis.registry import rule
+from align.pairing import Pair
+from align.records import Finding, Kind, Severity
+from align.tolerance import Precision
+from align.walk import Suspect
+
+CODE = "AL602"
+LABEL = "overflow"
+
+SHORT_FORMATS = frozenset({"fp16", "bf16", "fp8 e4m3", "fp8 e5m2"})
+
+
+@rule(CODE, LABEL, rank=41)
+def find(walk: Walk) -> Iterator[Finding]:
+    """The first Inf on one side only, and the overflows that a loss scaler explains."""
+    suspects = nonfinite_suspects(walk)
+    if suspects and suspects[0].nonfinite is not None and is_overflow(walk, suspects[0]):
+        yield _overflow(walk, suspects[0])
+    explained = [suspect for result in walk.results for suspect in result.explained]
+    if explained:
+        yield _explained(explained)
+
+
+def nonfinite_suspects(walk: Walk) -> list[Suspect]:
+    """The records where something non-finite starts on one side, in execution order."""
+    return [suspect for result in walk.results for suspect in result.suspects if suspect.kind is Kind.NONFINITE]
+
+
+def is_overflow(walk: Walk, suspect: Suspect) -> bool:
+    """Whether there is Inf and no NaN, in a short format or beside numbers at the limit of the format."""
+    side = suspect.nonfinite
+    if side is None or side.nan:
+        return False
+    comparison = suspect.comparison
+    other = comparison.reference if side.candidate else comparison.candidate
+    precision = _precision(walk, suspect)
+    return precision.name in SHORT_FORMATS or nonfinite.near_limit(other, precision)
+
+
+def _precision(walk: Walk, suspect: Suspect) -> Precision:
+    pair = Pair(suspect.comparison.reference, suspect.comparison.candidate)
+    return walk.precisions.of_record(suspect.owner, pair)
+
+
+def _overflow(walk: Walk, suspect: Suspect) -> Finding:
+    comparison = suspect.comparison
+    key = comparison.key
+    candidate = suspect.nonfinite is not None and suspect.nonfinite.candidate
+    side = "candidate" if candidate else "reference"
+    record, other = (
+        (comparison.candidate, comparison.reference) if candidate else (comparison.reference, comparison.candidate)
+    )
+    largest = other.stats.absolute_maximum if other.stats is not None else 0.0
+    precision = _precision(walk, suspect)
+    carried = telling.carried_on(walk.comparisons, comparison)
+    infinite = record.stats.nonfinite if record.stats is not None else 0
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR if suspect is walk.first else Severity.WARNING,
+        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with Inf, in the {side}: "
+        f"{wording.plural(infinite, 'element')} beyond {wording.value(precision.largest)}, the greatest {precision.name} "
+        f"number; the other run reaches {wording.value(largest)}.",
+        f"Compare the scale of what enters {key.name} in both runs; run it in bf16 or fp32, whose range is wider.",
+        telling.place_of(key),
+        {"side": side, "infinite": infinite, "largest_of_other": largest, "limit": precision.largest,
+         "carried_on": carried},
+        {**telling.arguments_of(suspect), "side": side, "precision": precision.name},
+    )  # fmt: skip
+
+
+def _explained(suspects: list[Suspect]) -> Finding:
+    first = suspects[0].comparison.key
+    steps = [suspect.comparison.key.step for suspect in suspects]
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.NOTE,
+        f"In {wording.steps(steps)} scaled gradients overflow on one side only, first in {telling.tensor(first)}: the "
+        "loss scaler is finding its scale, or the other run is within 5 % of the greatest number.",
+        "Nothing to do while the loss scale settles within the first steps.",
+        telling.place_of(first),
+        {"steps": sorted(set(steps)), "tensors": len(suspects)},
+        {"steps": sorted(set(steps)), "name": first.name, "slot": first.slot},
+    )

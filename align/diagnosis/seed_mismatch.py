@@ -1,0 +1,102 @@
+"""AL201: the runs draw different random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from align import sketch, wording
+from align.comparison import Walk
+from align.diagnosis import telling
+from align.diagnosis.registry import rule
+from align.pairing import Pair
+from align.records import Finding, Place, Severity
+from align.tolerance import is_float
+
+CODE = "AL201"
+LABEL = "seed-mismatch"
+
+MOST = 0.8
+SAME_SPREAD = 0.02
+DEVIATIONS = 4.0
+"""Two draws of one distribution: uncorrelated within four standard deviations, spreads within 2 %."""
+
+RANDOM_CLASS = "Dropout"
+
+
+@rule(CODE, LABEL, rank=10)
+def find(walk: Walk) -> Iterator[Finding]:
+    """Weights that look like another draw, or seeds that were recorded and differ."""
+    drawn_again = looks_like_another_seed(walk)
+    seeds = _differing_seeds(walk)
+    if not drawn_again and not seeds:
+        return
+    what = [f"the {name} seeds are {ours} and {theirs}" for name, (ours, theirs) in seeds.items()]
+    if drawn_again:
+        what.insert(0, "the initial weights look like two draws of one distribution")
+    severity = _severity(walk, drawn_again=drawn_again)
+    blame = "; no module can be blamed before the seeds agree" if severity is Severity.ERROR else ""
+    yield Finding(
+        CODE,
+        LABEL,
+        severity,
+        f"The runs draw different random numbers ({wording.listing(what)}){blame}.",
+        "Seed both runs the same, before the model is built and the data are shuffled (torch.manual_seed, random.seed, "
+        "numpy.random.seed). Draw the weights on the CPU, or load one checkpoint: devices draw different numbers.",
+        telling.place_of(walk.first.comparison.key) if walk.first is not None and drawn_again else Place(),
+        {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
+        {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
+    )
+
+
+def looks_like_another_seed(walk: Walk) -> bool:
+    """Whether most of the matrices that differ are uncorrelated draws of one spread, and vectors tell no checkpoint."""
+    pairs = [found.pair for found in walk.unequal_weights]
+    if not pairs or not all(pair.same_shape and is_float(pair.reference.dtype) for pair in pairs):
+        return False
+    matrices = [pair for pair in pairs if len(pair.reference.shape) > 1]
+    if not matrices or any(_one_side_constant(pair) for pair in pairs):
+        return False
+    return sum(_is_another_draw(pair) for pair in matrices) >= MOST * len(matrices)
+
+
+def _is_another_draw(pair: Pair) -> bool:
+    ours, theirs = pair.reference.stats, pair.candidate.stats
+    left, right = sketch.sketch_of(pair.reference), sketch.sketch_of(pair.candidate)
+    if ours is None or theirs is None or left is None or right is None:
+        return False
+    product = sketch.inner_product(left, right)
+    spreads = [_spread(stats.total, stats.total_squares, stats.count) for stats in (ours, theirs)]
+    if product is None or min(spreads) <= 0.0:
+        return False
+    count = ours.count
+    correlation = (product / count - ours.mean * theirs.mean) / (spreads[0] * spreads[1])
+    seen = count if left.exact else min(count, len(left.values))
+    same_spread = abs(spreads[0] / spreads[1] - 1.0) <= SAME_SPREAD + DEVIATIONS / math.sqrt(count)
+    return abs(correlation) <= DEVIATIONS / math.sqrt(seen) and same_spread
+
+
+def _spread(total: float, squares: float, count: int) -> float:
+    return math.sqrt(max(squares / count - (total / count) ** 2, 0.0)) if count else 0.0
+
+
+def _one_side_constant(pair: Pair) -> bool:
+    constant = [
+        stats is not None and stats.minimum == stats.maximum for stats in (pair.reference.stats, pair.candidate.stats)
+    ]
+    return constant[0] != constant[1]
+
+
+def _differing_seeds(walk: Walk) -> dict[str, tuple[object, object]]:
+    ours, theirs = walk.reference.seeds, walk.candidate.seeds
+    return {name: (ours[name], theirs[name]) for name in ours if name in theirs and ours[name] != theirs[name]}
+
+
+def _severity(walk: Walk, *, drawn_again: bool) -> Severity:
+    """Seeds that differ matter where something random differs first; without a difference they are a fact."""
+    if walk.first is None:
+        return Severity.NOTE
+    if drawn_again or any(result.unequal for result in walk.results[:1]):
+        return Severity.ERROR
+    module = walk.modules.get(walk.first.comparison.key.name)
+    return Severity.ERROR if module is not None and RANDOM_CLASS in module.class_name else Severity.WARNING

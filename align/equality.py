@@ -1,0 +1,62 @@
+"""What must be equal before anything is judged: initial weights, batches, integer targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from align import metrics
+from align.pairing import Pair
+from align.tolerance import EQUAL_ULPS, FLOAT32, PRECISIONS, coarsest
+
+
+class Answer(Enum):
+    """The answer to "is it equal?"."""
+
+    EQUAL = "equal"
+    CLOSE = "close"
+    UNEQUAL = "unequal"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equality:
+    """One pair that should be equal; `relative_l2` is None for integers and for other shapes."""
+
+    pair: Pair
+    answer: Answer
+    relative_l2: float | None
+    unit: float = 0.0
+
+
+def judge_equality(pair: Pair) -> Equality:
+    """Equal by hash; a float tensor of other bits is close within 4 unit roundoffs of the coarser dtype."""
+    ours, theirs = pair.reference, pair.candidate
+    if metrics.identical(pair):
+        return Equality(pair, Answer.EQUAL, 0.0)
+    if not pair.same_shape:
+        return Equality(pair, Answer.UNEQUAL, None)
+    if not metrics.is_float_pair(pair):
+        known = ours.hash is not None and theirs.hash is not None
+        return Equality(pair, Answer.UNEQUAL if known else Answer.UNKNOWN, None)
+    precision = coarsest([PRECISIONS[ours.dtype], PRECISIONS[theirs.dtype]]) or FLOAT32
+    if _nonfinite_counts(pair):
+        return Equality(pair, Answer.UNEQUAL, None, precision.unit)
+    error = metrics.relative_l2(pair)
+    if error is None:
+        return Equality(pair, Answer.UNKNOWN, None, precision.unit)
+    close = error <= EQUAL_ULPS * precision.unit and not _reordered(pair)
+    return Equality(pair, Answer.CLOSE if close else Answer.UNEQUAL, error, precision.unit)
+
+
+def _nonfinite_counts(pair: Pair) -> bool:
+    ours, theirs = pair.reference.stats, pair.candidate.stats
+    return ours is not None and theirs is not None and ours.nonfinite != theirs.nonfinite
+
+
+def _reordered(pair: Pair) -> bool:
+    """Whether only the order differs, as far as statistics alone can tell."""
+    ours, theirs = pair.reference.stats, pair.candidate.stats
+    if metrics.has_sketches(pair) or ours is None or theirs is None or ours.minimum == ours.maximum:
+        return False
+    return (ours.minimum, ours.maximum, ours.zeros) == (theirs.minimum, theirs.maximum, theirs.zeros)

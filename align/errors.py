@@ -1,0 +1,35 @@
+"""What can go wrong, each with one sentence that holds the value and says what to do next."""
+
+from __future__ import annotations
+
+
+class AlignError(Exception):
+    """Anything that align reports to its user in words; the command line exits with 2."""
+
+
+class UsageError(AlignError):
+    """The options contradict each other or cannot be read."""
+
+
+class CaptureError(AlignError):
+    """A capture cannot start: the device, the output path or the script is not usable."""
+
+
+class CaptureFileError(AlignError):
+    """A capture file cannot be read or written."""
+
+
+class NotACaptureFile(CaptureFileError):
+    """The file is missing, is not HDF5, or was not written by align."""
+
+
+class TruncatedCaptureFile(CaptureFileError):
+    """The file ends before its own directory says that it does."""
+
+
+class NewerCaptureFile(CaptureFileError):
+    """The file was written by a newer align, in a format that this one does not know."""
+
+
+class ComparisonError(AlignError):
+    """Two captures cannot be compared: other models, or no step in common."""

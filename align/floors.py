@@ -1,0 +1,296 @@
+"""What each record may differ by: the error already there, what cancellation makes of it, and whom to blame beyond.
+
+The rule is containment. An output is held against its own module's inputs; an input against what its caller had
+before; a gradient against what entered the code that made it. What exceeds that came from the code between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from align import metrics
+from align.drift import ParameterErrors
+from align.flow import CallErrors, Flow, ModuleErrors, amplitude, is_grad_output, is_output
+from align.records import ModuleInfo, Origin, Phase, TensorRecord
+from align.units import SCRIPT
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is expected of a record before it is measured.
+
+    `error` is the difference already there, `factor` by how much cancellation enlarges it. A larger difference
+    starts in `origin`, in the code of `owner` (after `sibling`, where it lies between two children). `precise_in`
+    names the module whose precision counts. `judged` is False where nothing is known of what came before, and
+    `flips` holds the forward error where decisions such as ReLU's may have flipped.
+    """
+
+    error: float
+    origin: Origin
+    owner: str
+    precise_in: str
+    factor: float = 1.0
+    sibling: str = ""
+    argument: str = ""
+    judged: bool = True
+    flips: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the expectation of a record depends on."""
+
+    flow: Flow
+    parameters: ParameterErrors
+    modules: Mapping[str, ModuleInfo]
+
+    def is_piecewise(self, name: str) -> bool:
+        """Whether the backward of a module depends on decisions that rounding can flip."""
+        return name in self.modules and self.modules[name].piecewise
+
+    def is_norm(self, name: str) -> bool:
+        """Whether the module subtracts a mean or divides by a deviation."""
+        return name in self.modules and "Norm" in self.modules[name].class_name
+
+
+def expect(record: TensorRecord, around: Surroundings) -> Expectation:
+    """What is expected of a record of the reference, given all that was seen before it."""
+    return _EXPECTATIONS[record.key.phase](record, around)
+
+
+def _expect_equal(record: TensorRecord, around: Surroundings) -> Expectation:  # noqa: ARG001 - one signature
+    return Expectation(0.0, Origin.INPUT, record.key.name, record.key.name)
+
+
+def _expect_forward(record: TensorRecord, around: Surroundings) -> Expectation:
+    if not around.parameters.known:
+        return Expectation(0.0, Origin.UNKNOWN, record.key.name, record.key.name, judged=False)
+    return _expect_output(record, around) if is_output(record) else _expect_module_input(record, around)
+
+
+def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
+    name = record.key.name
+    call = around.flow.call(record)
+    error = max(call.inputs, call.children, around.parameters.own(name, record, call.input_rms))
+    if call.has_children:
+        error = max(error, around.parameters.below(name, record))
+    elif not around.parameters.has(name) and name in around.modules and around.modules[name].matmul:
+        # It multiplies by a matrix that another module owns: tied weights.
+        error = max(error, around.parameters.below(SCRIPT, record))
+    factor = 1.0
+    if around.is_norm(name) and call.main_input is not None:
+        factor = metrics.cancellation(call.main_input)
+    if record.numel == 1:
+        factor = max(factor, _shrinkage(call.amplitude, record))
+    if call.integer_argument:
+        owner, sibling = _maker_of_argument(record, around.flow)
+        return Expectation(
+            error, Origin.FUNCTIONAL, owner, name, factor=factor, sibling=sibling, argument=call.integer_argument
+        )
+    origin = Origin.FUNCTIONAL if call.has_children else Origin.MODULE
+    return Expectation(error, origin, name, name, factor=factor, sibling=call.last_child if call.has_children else "")
+
+
+def _maker_of_argument(record: TensorRecord, flow: Flow) -> tuple[str, str]:
+    """The outermost code that can have made an integer argument that differs."""
+    owner, sibling = record.within, flow.caller(record).last_child
+    for call in flow.ancestors(record):
+        if not call.integer_argument or call.parent is None:
+            break
+        owner = call.parent[1]
+        sibling = flow.calls[call.parent].last_child
+    return owner, sibling
+
+
+def _expect_module_input(record: TensorRecord, around: Surroundings) -> Expectation:
+    caller = around.flow.caller(record)
+    error = max(caller.inputs, caller.children, around.parameters.below(record.within, record))
+    if record.within == SCRIPT:
+        error = max(error, around.flow.carried)
+    return Expectation(
+        error,
+        Origin.FUNCTIONAL,
+        record.within,
+        record.within,
+        sibling=caller.last_child,
+        judged=record.within == SCRIPT or caller.has_inputs,
+    )
+
+
+def _expect_loss(record: TensorRecord, around: Surroundings) -> Expectation:
+    caller = around.flow.caller(record)
+    error = max(caller.children, caller.inputs, around.flow.carried if not caller.has_children else 0.0)
+    origin = Origin.LOSS if record.key.slot == "value" else Origin.FUNCTIONAL
+    return Expectation(
+        error,
+        origin,
+        record.within,
+        caller.last_child or record.within,
+        factor=_shrinkage(caller.amplitude, record),
+        sibling=caller.last_child,
+        judged=Phase.FORWARD in around.flow.phases and around.parameters.known,
+    )
+
+
+def _shrinkage(size: float, record: TensorRecord) -> float:
+    """A sum of large terms that is small holds their absolute error."""
+    result = amplitude(record)
+    return max(1.0, size / result) if result > 0.0 else 1.0
+
+
+def _expect_backward(record: TensorRecord, around: Surroundings) -> Expectation:
+    if is_grad_output(record):
+        return _expect_grad_output(record, around)
+    return _expect_grad_input(record, around)
+
+
+def _expect_grad_output(record: TensorRecord, around: Surroundings) -> Expectation:
+    flow = around.flow
+    call = flow.call(record)
+    error, seen = max(call.outputs, around.parameters.below(record.within, record)), False
+    caller = flow.caller(record)
+    # Where no gradient was seen to enter the caller, what entered its own caller is the nearest known.
+    for ancestor in flow.ancestors(record):
+        error = max(error, ancestor.below, ancestor.grad_outputs, ancestor.children, ancestor.inputs)
+        seen = ancestor.has_grad_outputs
+        if seen:
+            break
+    if not seen:
+        error = max(error, flow.loss)
+    first = not caller.has_below and (record.within == SCRIPT or not seen)
+    size = amplitude(call.output) if call.output is not None else 0.0
+    return Expectation(
+        error,
+        Origin.FUNCTIONAL,
+        record.within,
+        record.within,
+        # The softmax of a loss turns the absolute error of its scores into a relative one.
+        factor=max(1.0, size) if first else 1.0,
+        judged=_backward_judged(around),
+        flips=call.outputs if around.is_piecewise(record.within) else None,
+    )
+
+
+def _expect_grad_input(record: TensorRecord, around: Surroundings) -> Expectation:
+    name = record.key.name
+    call = around.flow.call(record)
+    error = max(call.grad_outputs, call.inputs, call.outputs, around.parameters.matrices(name))
+    judged = _backward_judged(around)
+    if record.total or not call.has_grad_outputs:
+        for ancestor in around.flow.ancestors(record):
+            error = max(error, ancestor.below, ancestor.grad_outputs, ancestor.children)
+            if ancestor.has_grad_outputs:
+                break
+    if record.total:
+        return Expectation(
+            error,
+            Origin.FUNCTIONAL,
+            record.within,
+            record.within,
+            judged=judged and not call.has_own_gradient,
+            flips=call.inputs if around.is_piecewise(record.within) else None,
+        )
+    factor = _backward_cancellation(call, record) if around.is_norm(name) else 1.0
+    if record.within == SCRIPT and call.output is not None and call.output.numel == 1:
+        factor = max(factor, call.amplitude)
+    flips = call.inputs if around.is_piecewise(name) else None
+    return Expectation(error, Origin.MODULE, name, name, factor=factor, judged=judged, flips=flips)
+
+
+def _backward_judged(around: Surroundings) -> bool:
+    return Phase.FORWARD in around.flow.phases and around.parameters.known
+
+
+def _backward_cancellation(call: CallErrors, record: TensorRecord) -> float:
+    """How much of the gradient a normalisation takes out again: its mean and its part along the output."""
+    source, output = call.main_input, call.output
+    if source is None or output is None or source.stats is None or output.stats is None or record.stats is None:
+        return 1.0
+    forward = metrics.cancellation(source)
+    through = call.grad_norm * output.stats.rms * forward
+    left = record.stats.norm * source.stats.rms
+    return max(forward, through / left) if left > 0.0 else forward
+
+
+def _expect_gradient(record: TensorRecord, around: Surroundings) -> Expectation:
+    name = record.key.name
+    flow = around.flow
+    owner = (name, record.key.slot)
+    error = flow.gradients.errors.get(owner, 0.0)
+    module = flow.nearest_module(name)
+    if module is None:
+        error = max(error, flow.backward)
+        return Expectation(
+            error, Origin.MODULE, name, name, judged=Phase.BACKWARD in flow.phases and _backward_judged(around)
+        )
+    exact = name in flow.modules and flow.modules[name] is module
+    error = max(error, module.grad_outputs, module.inputs)
+    if not exact or not _is_leaf(name, around):
+        error = max(error, module.below if exact else flow.backward)
+    error, noise = _with_borrowers(record, around, error, _noise(record, module))
+    return Expectation(
+        error,
+        Origin.MODULE,
+        name,
+        name,
+        factor=_cancelled(noise, record),
+        judged=_backward_judged(around),
+    )
+
+
+def _is_leaf(name: str, around: Surroundings) -> bool:
+    return name not in around.modules or around.modules[name].leaf
+
+
+def _noise(record: TensorRecord, module: ModuleErrors) -> float:
+    """The squared size that the gradient would have if nothing cancelled in its sum over rows."""
+    if len(record.shape) <= 1:
+        return module.vector_noise
+    return module.matrix_noise * record.numel / max(record.shape[0] * record.shape[1], 1)
+
+
+def _with_borrowers(record: TensorRecord, around: Surroundings, error: float, noise: float) -> tuple[float, float]:
+    """Add the modules without parameters whose widths fit this matrix: they may use it too (tied weights)."""
+    if len(record.shape) != 2:  # noqa: PLR2004 - a matrix
+        return error, noise
+    for name, module in around.flow.modules.items():
+        if module.widths == record.shape and not around.parameters.has(name):
+            error = max(error, module.grad_outputs, module.inputs)
+            noise += module.matrix_noise
+    return error, noise
+
+
+def _cancelled(noise: float, record: TensorRecord) -> float:
+    norm = record.stats.norm if record.stats is not None else 0.0
+    if not noise > 0.0 or not math.isfinite(noise):
+        return 1.0
+    return max(1.0, math.sqrt(noise) / norm) if norm > 0.0 else math.inf
+
+
+def _expect_update(record: TensorRecord, around: Surroundings) -> Expectation:
+    owner = (record.key.name, record.key.slot)
+    gradients = around.flow.gradients
+    error = max(gradients.errors.get(owner, 0.0), gradients.norm_error)
+    return Expectation(error, Origin.OPTIMIZER, record.key.name, record.key.name, judged=owner in gradients.errors)
+
+
+def _expect_parameter(record: TensorRecord, around: Surroundings) -> Expectation:
+    owner = (record.key.name, record.key.slot)
+    flow = around.flow
+    error = max(flow.gradients.errors.get(owner, 0.0), flow.updates.get(owner, 0.0))
+    # Adam's first step is the sign of the gradient: a benign pair differs by up to 0.7 after it.
+    return Expectation(error, Origin.OPTIMIZER, record.key.name, record.key.name, judged=False)
+
+
+_EXPECTATIONS: Mapping[Phase, Callable[[TensorRecord, Surroundings], Expectation]] = {
+    Phase.INIT: _expect_equal,
+    Phase.INPUT: _expect_equal,
+    Phase.FORWARD: _expect_forward,
+    Phase.LOSS: _expect_loss,
+    Phase.BACKWARD: _expect_backward,
+    Phase.GRADIENT: _expect_gradient,
+    Phase.UPDATE: _expect_update,
+    Phase.PARAM: _expect_parameter,
+}

@@ -1,0 +1,264 @@
+"""The differences seen so far in one step: what a later record may have inherited."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from align.pairing import Pair
+from align.records import Phase, TensorRecord
+from align.units import SCRIPT
+
+CallKey = tuple[int, str, int]
+"""Micro, module and number of the call; the script is the module without a name."""
+
+LARGEST_AMPLITUDE = 1e30
+"""Masks made of a format's smallest number say nothing about the size of what they are added to."""
+
+DEEPEST = 64
+"""No model nests deeper; a file that says so would otherwise be followed in circles."""
+
+
+@dataclass(slots=True)
+class CallErrors:
+    """The largest relative errors around one module call, and what else its records told."""
+
+    inputs: float = 0.0
+    outputs: float = 0.0
+    children: float = 0.0
+    grad_outputs: float = 0.0
+    below: float = 0.0
+    has_inputs: bool = False
+    has_children: bool = False
+    has_grad_outputs: bool = False
+    has_below: bool = False
+    has_own_gradient: bool = False
+    last_child: str = ""
+    parent: CallKey | None = None
+    main_input: TensorRecord | None = None
+    output: TensorRecord | None = None
+    input_rms: float = 0.0
+    grad_norm: float = 0.0
+    amplitude: float = 0.0
+    integer_argument: str = ""
+    shape_argument: str = ""
+
+
+@dataclass(slots=True)
+class ModuleErrors:
+    """The same over all calls of one module in the step, for the gradients of its parameters."""
+
+    inputs: float = 0.0
+    grad_outputs: float = 0.0
+    below: float = 0.0
+    vector_noise: float = 0.0
+    matrix_noise: float = 0.0
+    widths: tuple[int, int] = (0, 0)
+
+
+@dataclass(slots=True)
+class Gradients:
+    """The errors of all parameter gradients of the step and of their common norm."""
+
+    errors: dict[tuple[str, str], float] = field(default_factory=dict)
+    squares: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+
+    def learn(self, record: TensorRecord, error: float) -> None:
+        """Take the error of one gradient; a later micro-step replaces an earlier one."""
+        owner = (record.key.name, record.key.slot)
+        self.errors[owner] = error
+        square = record.stats.total_squares if record.stats is not None else 0.0
+        self.squares[owner] = (error * error * square if square else 0.0, square)
+
+    @property
+    def norm_error(self) -> float:
+        """The relative error of all gradients taken as one vector, which a global-norm clip passes on."""
+        differences = sum(difference for difference, _ in self.squares.values())
+        squares = sum(square for _, square in self.squares.values())
+        return math.sqrt(differences / squares) if squares > 0.0 else 0.0
+
+
+class Flow:
+    """All that is known of one step so far; `carried` is the error of what the step before left to the script."""
+
+    def __init__(self, carried: float = 0.0) -> None:
+        self.calls: dict[CallKey, CallErrors] = defaultdict(CallErrors)
+        self.modules: dict[str, ModuleErrors] = defaultdict(ModuleErrors)
+        self.gradients = Gradients()
+        self.updates: dict[tuple[str, str], float] = {}
+        self.carried = carried
+        self.loss = 0.0
+        self.backward = 0.0
+        self.phases: set[Phase] = set()
+
+    def call(self, record: TensorRecord) -> CallErrors:
+        """The call that the record belongs to."""
+        key = record.key
+        return self.calls[(key.micro, key.name, key.call)]
+
+    def caller(self, record: TensorRecord) -> CallErrors:
+        """The call whose code made the record: of an input and an output alike, the parent."""
+        return self.calls[_caller_key(record)]
+
+    def ancestors(self, record: TensorRecord) -> Iterator[CallErrors]:
+        """The caller, its caller and so on, the script last."""
+        key = _caller_key(record)
+        for _ in range(DEEPEST):
+            yield self.calls[key]
+            if key[1] == SCRIPT:
+                return
+            key = self.calls[key].parent or (key[0], SCRIPT, 0)
+
+    def nearest_module(self, name: str) -> ModuleErrors | None:
+        """What is known of a module, or of its nearest ancestor that a gradient was seen to enter."""
+        while name:
+            if name in self.modules and self.modules[name].vector_noise > 0.0:
+                return self.modules[name]
+            name = name.rpartition(".")[0]
+        return None
+
+    @property
+    def script_outputs(self) -> float:
+        """The largest error among the outputs of the outermost modules, which a later step may start from."""
+        errors = (call.children for key, call in self.calls.items() if key[1] == SCRIPT)
+        return max((error for error in errors if math.isfinite(error)), default=0.0)
+
+
+def learn(flow: Flow, pair: Pair, error: float) -> None:
+    """Add the error of one judged record to what is known."""
+    record = pair.reference
+    flow.phases.add(record.key.phase)
+    _LEARNERS[record.key.phase](flow, pair, error)
+
+
+def is_output(record: TensorRecord) -> bool:
+    """Whether a forward record is an output of its module."""
+    return record.key.slot.startswith("output")
+
+
+def is_grad_output(record: TensorRecord) -> bool:
+    """Whether a backward record is the gradient of an output."""
+    return record.key.slot.startswith("grad_output")
+
+
+def amplitude(record: TensorRecord) -> float:
+    """The largest magnitude, 0 for masks."""
+    size = record.stats.absolute_maximum if record.stats is not None else 0.0
+    return size if size < LARGEST_AMPLITUDE else 0.0
+
+
+def _caller_key(record: TensorRecord) -> CallKey:
+    return (record.key.micro, record.within, record.within_call if record.within else 0)
+
+
+def _learn_input(flow: Flow, pair: Pair, error: float) -> None:
+    script = flow.calls[(pair.key.micro, SCRIPT, 0)]
+    script.inputs = max(script.inputs, error)
+
+
+def _learn_forward(flow: Flow, pair: Pair, error: float) -> None:
+    record = pair.reference
+    call = flow.call(record)
+    call.parent = _caller_key(record)
+    if not is_output(record):
+        call.has_inputs = True
+        call.inputs = max(call.inputs, error)
+        module = flow.modules[record.key.name]
+        module.inputs = max(module.inputs, error)
+        _learn_input_size(call, record)
+        return
+    call.outputs = max(call.outputs, error)
+    call.output = call.output or record
+    caller = flow.caller(record)
+    caller.has_children = True
+    caller.children = max(caller.children, error)
+    caller.last_child = record.key.name
+    if record.numel > 1:
+        caller.amplitude = amplitude(record)
+
+
+def _learn_input_size(call: CallErrors, record: TensorRecord) -> None:
+    if record.stats is None:
+        return
+    size = amplitude(record)
+    if size:
+        call.input_rms = max(call.input_rms, record.stats.rms)
+    if record.dtype.startswith(("float", "bfloat")):
+        call.amplitude = max(call.amplitude, size)
+        if call.main_input is None or record.numel > call.main_input.numel:
+            call.main_input = record
+
+
+def _learn_loss(flow: Flow, pair: Pair, error: float) -> None:
+    if pair.key.slot == "value":
+        flow.loss = max(flow.loss, error)
+    else:
+        caller = flow.caller(pair.reference)
+        caller.inputs = max(caller.inputs, error)
+
+
+def _learn_backward(flow: Flow, pair: Pair, error: float) -> None:
+    record = pair.reference
+    flow.backward = max(flow.backward, error)
+    for ancestor in flow.ancestors(record):
+        ancestor.below = max(ancestor.below, error)
+        ancestor.has_below = True
+    if record.within:
+        module = flow.modules[record.within]
+        module.below = max(module.below, error)
+    call = flow.call(record)
+    if not is_grad_output(record):
+        call.has_own_gradient = call.has_own_gradient or not record.total
+        return
+    call.has_grad_outputs = True
+    call.grad_outputs = max(call.grad_outputs, error)
+    call.grad_norm = max(call.grad_norm, record.stats.norm if record.stats is not None else 0.0)
+    _learn_noise(flow.modules[record.key.name], call.main_input, record, error)
+
+
+def _learn_noise(module: ModuleErrors, main_input: TensorRecord | None, record: TensorRecord, error: float) -> None:
+    """How large the parameter gradients would be if nothing in their sums cancelled."""
+    module.grad_outputs = max(module.grad_outputs, error)
+    if record.stats is None or record.numel == 0:
+        return
+    square = record.stats.total_squares
+    width = _width(record.shape)
+    module.vector_noise += square
+    if main_input is not None and main_input.stats is not None:
+        module.matrix_noise += square * main_input.stats.total_squares / max(record.numel / width, 1.0)
+        module.widths = (width, _width(main_input.shape))
+    else:
+        module.matrix_noise += square
+
+
+def _width(shape: tuple[int, ...]) -> int:
+    """The number of features: the last dimension, for images dimension 1."""
+    if len(shape) == 4:  # noqa: PLR2004 - batch, channel, height, width
+        return max(shape[1], 1)
+    return max(shape[-1], 1) if shape else 1
+
+
+def _learn_gradient(flow: Flow, pair: Pair, error: float) -> None:
+    flow.gradients.learn(pair.reference, error)
+
+
+def _learn_update(flow: Flow, pair: Pair, error: float) -> None:
+    flow.updates[(pair.key.name, pair.key.slot)] = error
+
+
+def _learn_nothing(flow: Flow, pair: Pair, error: float) -> None:
+    pass
+
+
+_LEARNERS = {
+    Phase.INIT: _learn_nothing,
+    Phase.INPUT: _learn_input,
+    Phase.FORWARD: _learn_forward,
+    Phase.LOSS: _learn_loss,
+    Phase.BACKWARD: _learn_backward,
+    Phase.GRADIENT: _learn_gradient,
+    Phase.UPDATE: _learn_update,
+    Phase.PARAM: _learn_nothing,
+}

@@ -1,0 +1,96 @@
+"""A 64-bit hash of an array's logical little-endian bytes, the same on every machine and for every memory layout.
+
+All arithmetic is modulo 2**64. The bytes are read as little-endian words x of 64 bits, 8192 words a block; what
+is left behind the last whole word is padded with zeros to a word and is a block of its own. With w the odd weights
+of `_weights` and mix the finalizer of splitmix64:
+
+    y = (x ^ x >> 32) * 0xFF51AFD7ED558CCD        z = y ^ y >> 29
+    block = sum of w[i] * z[i]                    i = position in the block
+    total = sum of mix(block ^ mix(number + 1))   number = 0, 1, ...
+    hash = mix(total ^ mix(length in bytes + 0x9E3779B97F4A7C15))
+
+Folding upper bits into lower ones keeps flipped signs from cancelling: a top bit times any odd weight is the
+top bit again. The hash finds accidental change; it does not resist attack.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BLOCK_WORDS = 8192
+_WORD = 8
+_SPREAD = np.uint64(0xFF51AFD7ED558CCD)
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def hash_bytes(array: NDArray[Any]) -> int:
+    """The hash of the array's bytes in row-major order; shape and dtype do not enter, only the bytes."""
+    return int(_hash_rows(_logical_bytes(array).reshape(1, -1))[0])
+
+
+def row_hashes(array: NDArray[Any]) -> NDArray[np.uint64]:
+    """`hash_bytes` of each `array[i]`, so that shuffled, repeated and missing samples show."""
+    count = array.shape[0]
+    size = array[:1].nbytes
+    rows = _logical_bytes(array).reshape(count, size)
+    hashes = np.empty(count, dtype=np.uint64)
+    together = max(1, BLOCK_WORDS * _WORD // max(size, 1))
+    for start in range(0, count, together):
+        hashes[start : start + together] = _hash_rows(rows[start : start + together])
+    return hashes
+
+
+def _logical_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    little = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    return little.reshape(-1).view(np.uint8)
+
+
+def _hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """The hash of each row of bytes."""
+    count, size = rows.shape
+    whole = size // _WORD
+    words = rows[:, : whole * _WORD].view("<u8")
+    starts = range(0, whole, BLOCK_WORDS)
+    scratch = np.empty((2, count, min(whole, BLOCK_WORDS)), dtype=np.uint64)
+    blocks = [_block(words[:, start : start + BLOCK_WORDS], scratch) for start in starts]
+    if size % _WORD:
+        last = np.zeros((count, _WORD), dtype=np.uint8)
+        last[:, : size % _WORD] = rows[:, whole * _WORD :]
+        blocks.append(_block(last.view("<u8"), np.empty((2, count, 1), dtype=np.uint64)))
+    total = np.zeros(count, dtype=np.uint64)
+    if blocks:
+        numbers = np.arange(1, len(blocks) + 1, dtype=np.uint64)
+        total = _mix(np.stack(blocks, axis=1) ^ _mix(numbers)).sum(axis=1, dtype=np.uint64)
+    return _mix(total ^ _mix(np.array([size + _GOLDEN], dtype=np.uint64)))
+
+
+def _block(words: NDArray[np.uint64], scratch: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The weighted sum of one block of each row."""
+    length = words.shape[1]
+    folded, shifted = scratch[0, :, :length], scratch[1, :, :length]
+    np.right_shift(words, np.uint64(32), out=shifted)
+    np.bitwise_xor(words, shifted, out=folded)
+    np.multiply(folded, _SPREAD, out=folded)
+    np.right_shift(folded, np.uint64(29), out=shifted)
+    np.bitwise_xor(folded, shifted, out=folded)
+    sums: NDArray[np.uint64] = np.einsum("ij,j->i", folded, _weights()[:length])
+    return sums
+
+
+@lru_cache(maxsize=1)
+def _weights() -> NDArray[np.uint64]:
+    """One odd weight a position, from the splitmix64 sequence."""
+    return _mix(np.arange(1, BLOCK_WORDS + 1, dtype=np.uint64) * np.uint64(_GOLDEN)) | np.uint64(1)
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finalizer of splitmix64: every bit of the input reaches every bit of the output."""
+    values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return values ^ values >> np.uint64(31)

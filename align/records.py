@@ -1,0 +1,369 @@
+"""The records that every part of align makes, reads or prints: one concept each, nothing mutable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+INIT_STEP = -1
+"""The step number of the group `init`, which stands before step 0."""
+
+
+class Word(str, Enum):
+    """An enumeration whose values are the words that files and reports print."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Phase(Word):
+    """When a tensor was seen."""
+
+    INIT = "init"
+    INPUT = "input"
+    FORWARD = "forward"
+    LOSS = "loss"
+    BACKWARD = "backward"
+    GRADIENT = "gradient"
+    UPDATE = "update"
+    PARAM = "param"
+
+
+class Detail(Word):
+    """How much of each tensor is kept; each level holds all of the one before."""
+
+    STATS = "stats"
+    SKETCH = "sketch"
+    TENSORS = "tensors"
+
+
+class Verdict(Word):
+    """The outcome of `align diff`."""
+
+    ALIGNED = "aligned"
+    DIVERGED = "diverged"
+    INCOMPARABLE = "incomparable"
+
+
+class Severity(Word):
+    """How much a finding matters: an error parts the runs, a warning may, a note explains."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Kind(Word):
+    """In which way a pair differs."""
+
+    VALUE = "value"
+    NONFINITE = "nonfinite"
+    DTYPE = "dtype"
+    SHAPE = "shape"
+    MISSING = "missing"
+    EXTRA = "extra"
+    EQUALITY = "equality"
+
+
+class Origin(Word):
+    """Where a difference enters the run."""
+
+    MODULE = "module"
+    FUNCTIONAL = "functional"
+    INPUT = "input"
+    WEIGHTS = "weights"
+    LOSS = "loss"
+    OPTIMIZER = "optimizer"
+    UNKNOWN = "unknown"
+
+
+class Status(Word):
+    """What the comparison says of one pair."""
+
+    EQUAL = "equal"
+    WITHIN = "within"
+    ORIGIN = "origin"
+    PROPAGATED = "propagated"
+    NONFINITE = "nonfinite"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorKey:
+    """The name of one tensor at one point of a run; two runs are paired by it."""
+
+    step: int
+    phase: Phase
+    name: str
+    slot: str
+    micro: int = 0
+    call: int = 0
+
+    def __str__(self) -> str:
+        place = "before step 0" if self.step == INIT_STEP else f"step {self.step}"
+        micro = f", micro {self.micro}" if self.micro else ""
+        call = f", call {self.call}" if self.call else ""
+        return f"{place}{micro}, {self.phase}: {self.name} {self.slot}{call}"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorStats:
+    """Statistics of one tensor, computed in float32 or better whatever its dtype.
+
+    `minimum`, `maximum`, `total` and `total_squares` are over the finite elements only (0.0 where there
+    are none); `subnormals` is counted for 16-bit floats and is 0 for others.
+    """
+
+    count: int
+    minimum: float = 0.0
+    maximum: float = 0.0
+    total: float = 0.0
+    total_squares: float = 0.0
+    zeros: int = 0
+    nans: int = 0
+    positive_infs: int = 0
+    negative_infs: int = 0
+    subnormals: int = 0
+
+    @property
+    def nonfinite(self) -> int:
+        """How many elements are NaN or infinite."""
+        return self.nans + self.positive_infs + self.negative_infs
+
+    @property
+    def norm(self) -> float:
+        """The L2 norm of the finite elements."""
+        return math.sqrt(max(self.total_squares, 0.0))
+
+    @property
+    def rms(self) -> float:
+        """The root mean square of the finite elements."""
+        finite = self.count - self.nonfinite
+        return self.norm / math.sqrt(finite) if finite else 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean of the finite elements."""
+        finite = self.count - self.nonfinite
+        return self.total / finite if finite else 0.0
+
+    @property
+    def absolute_maximum(self) -> float:
+        """The greatest magnitude among the finite elements."""
+        return max(abs(self.minimum), abs(self.maximum))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorRecord:
+    """All that is known of one tensor at one point.
+
+    `order` counts the records of a step in execution order. `same_as` is the order of an earlier record of
+    the same step that is the very same tensor. `hash` is the 64-bit hash of the logical bytes where equality
+    matters (integers, batches, initial parameters), else None. `sketch` is float32, K or fewer numbers
+    (see `align.sketch`); `resolution` is its own error relative to the tensor's norm.
+    `within` and `within_call` name the module call whose code was running (an empty name is the script).
+    `total` marks a gradient that holds the contributions of other consumers too.
+    """
+
+    key: TensorKey
+    order: int
+    dtype: str
+    shape: tuple[int, ...]
+    stats: TensorStats | None = None
+    hash: int | None = None
+    sketch: NDArray[np.float32] | None = None
+    resolution: float = 0.0
+    same_as: int | None = None
+    within: str = ""
+    within_call: int = 0
+    total: bool = False
+    has_values: bool = False
+
+    @property
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleInfo:
+    """What the capture learned of one module.
+
+    `compute_dtype` is the coarsest floating dtype among all tensors that its forward made, inside included;
+    `matmul` and `conv` say whether matrix products or convolutions ran in it (hence TF32 or HF32 may matter);
+    `piecewise` whether its backward depends on decisions (ReLU, max-pool, top-k) that rounding can flip.
+    """
+
+    name: str
+    class_name: str
+    leaf: bool = True
+    compute_dtype: str | None = None
+    matmul: bool = False
+    conv: bool = False
+    piecewise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The facts of one run that a comparison needs or a reader asks for.
+
+    `flags` hold the switches that change numbers (see `docs/file-format.md`); `outcome` is `finished`,
+    `exception: ...`, `stopped` or `unfinished` (still running, or killed). `notes` are the troubles met.
+    """
+
+    align_version: str = ""
+    format_version: int = 0
+    device_type: str = "cpu"
+    device_name: str = ""
+    device_count: int = 0
+    parameters_on: str = ""
+    simulated: bool = False
+    rank: int = 0
+    world_size: int = 1
+    detail: str = "sketch"
+    phases: tuple[str, ...] = ()
+    steps_requested: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    seeds: Mapping[str, Any] = field(default_factory=dict)
+    autocast: str | None = None
+    command: tuple[str, ...] = ()
+    script_hash: str = ""
+    optimizers: tuple[str, ...] = ()
+    started: str = ""
+    ended: str = ""
+    outcome: str = "unfinished"
+    steps_seen: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One row for every step of the run, captured or not; what was not seen is NaN.
+
+    `loss` is the mean over the step's backward calls of the scalar that backward was called on, before the
+    loss scale; `seconds` is from the end of the step before to the end of this one.
+    """
+
+    step: int
+    loss: float
+    learning_rate: float
+    loss_scale: float
+    gradient_norm: float
+    seconds: float
+    skipped: bool
+    nonfinite: bool
+    micros: int
+    optimizer: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """One pair and what the comparison says of it.
+
+    `relative_l2` is ||candidate - reference|| / ||reference|| (after undoing the loss scale), None where it
+    cannot be had. `floor` is the relative L2 difference that rounding alone may cause here, at least
+    `unit`, the unit roundoff of what was computed. `times_floor` is their quotient; it counts as a
+    difference above `limit`.
+    """
+
+    reference: TensorRecord
+    candidate: TensorRecord
+    status: Status
+    relative_l2: float | None = None
+    unit: float = 0.0
+    floor: float = 0.0
+    times_floor: float | None = None
+    limit: float = 0.0
+
+    @property
+    def key(self) -> TensorKey:
+        """The key of the reference's record."""
+        return self.reference.key
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a finding points; fields that do not apply are None."""
+
+    step: int | None = None
+    phase: str | None = None
+    name: str = ""
+    slot: str | None = None
+    micro: int = 0
+    call: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first tensor that really differs."""
+
+    step: int
+    micro: int
+    phase: Phase
+    name: str
+    slot: str
+    call: int
+    kind: Kind
+    origin: Origin
+    relative_l2: float | None
+    floor: float | None
+    times_floor: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One diagnosis. `summary` and `advice` are the English sentences made from `arguments`."""
+
+    code: str
+    label: str
+    severity: Severity
+    summary: str
+    advice: str
+    where: Place = field(default_factory=Place)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What the comparison could see: the smallest relative effect on a module's output, and why."""
+
+    smallest_visible_effect: float | None
+    precision: str
+    floor_method: str = "two files"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiffResult:
+    """All that `align diff` knows; the text, the JSON and the page are renderings of it.
+
+    `comparisons` are in execution order of the reference run. `only_reference` and `only_candidate` are the
+    keys without an answer. `counts` has the number of comparisons per status, and `paired`,
+    `only_reference`, `only_candidate`.
+    """
+
+    reference_path: str
+    candidate_path: str
+    reference: RunInfo
+    candidate: RunInfo
+    verdict: Verdict
+    summary: str
+    first_divergence: Divergence | None
+    findings: tuple[Finding, ...]
+    resolution: Resolution
+    comparisons: tuple[Comparison, ...]
+    only_reference: tuple[TensorKey, ...] = ()
+    only_candidate: tuple[TensorKey, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    reference_timeline: tuple[TimelineRow, ...] = ()
+    candidate_timeline: tuple[TimelineRow, ...] = ()
+    modules: tuple[ModuleInfo, ...] = ()

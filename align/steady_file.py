@@ -1,0 +1,242 @@
+"""The file object under a capture being written: a process may die at any moment, what was settled stays readable.
+
+HDF5 changes its directory in place, in many small writes, and a process that dies between two of them leaves a
+file that cannot be opened. So writes behind the settled end go to the file at once, while changes inside the
+settled part are held in memory. `settle` first appends them all as one journal, then puts them down, then cuts
+the journal off again. A reader that finds a journal at the end applies it in memory.
+
+A journal is a sequence of runs (offset and length as 64-bit little-endian integers, then the bytes), followed by
+a footer: the magic word, the length of the runs and their `hash_bytes`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from align.hashing import hash_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PAGE = 4096
+_MAGIC = b"ALIGNJRN"
+_FOOTER = struct.Struct("<8sQQ")
+_RUN = struct.Struct("<QQ")
+_FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class SteadyFile:
+    """A seekable binary file for h5py; only the process that opened it ever changes it.
+
+    HDF5 cannot recover from a write that fails half way, so it never learns of one: `error` keeps the first, and
+    all later writes go nowhere. What a signal handler raised during a write waits in `interruption`.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.error: OSError | None = None
+        self.interruption: BaseException | None = None
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self._position = 0
+        self._size = os.fstat(descriptor).st_size
+        self._settled = self._size
+        self._held: dict[int, bytearray] = {}
+        self._putting_down = False
+
+    @classmethod
+    def create(cls, path: Path, *, overwrite: bool) -> SteadyFile:
+        """A new, empty file to write."""
+        mode = os.O_TRUNC if overwrite else os.O_EXCL
+        return cls(os.open(path, os.O_RDWR | os.O_CREAT | mode | _FLAGS, 0o666))
+
+    @classmethod
+    def open(cls, path: Path) -> SteadyFile:
+        """A file to read, as it is or will be when its journal is put down."""
+        file = cls(os.open(path, os.O_RDONLY | _FLAGS))
+        file.apply_journal()
+        return file
+
+    @property
+    def recovered(self) -> bool:
+        """Whether changes are held, so that the file on disk is not yet what this object shows."""
+        return bool(self._held)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to an offset."""
+        self._position = offset + (self._size if whence == os.SEEK_END else 0)
+        return self._position
+
+    def tell(self) -> int:
+        """The offset of the next read or write."""
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        """Read a number of bytes; h5py knows a file object by this method, and calls `readinto`."""
+        data = bytearray(size)
+        self.readinto(memoryview(data))
+        return bytes(data)
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Read what was last written, held or not; what was never written is zero."""
+        target = memoryview(buffer).cast("B")
+        start, end = self._position, self._position + len(target)
+        self._position = end
+        data = _read(self._descriptor, len(target), start)
+        target[: len(data)] = data
+        target[len(data) :] = bytes(len(target) - len(data))
+        for number in self._held.keys() & set(range(start // _PAGE, end // _PAGE + 1)):
+            page, base = self._held[number], number * _PAGE
+            low, high = max(start, base), min(end, base + len(page))
+            if low < high:
+                target[low - start : high - start] = page[low - base : high - base]
+        return len(target)
+
+    def write(self, data: memoryview) -> int:
+        """Write at once behind the settled end, hold what lies before it."""
+        source = memoryview(data).cast("B")
+        start = self._position
+        self._position += len(source)
+        try:
+            self._store(start, source)
+        except OSError as error:
+            self.error = error
+        except BaseException as stop:  # noqa: BLE001 - whatever a signal handler raises; the writer raises it again
+            self.interruption = stop
+            self._store(start, source)
+        return len(source)
+
+    def truncate(self, size: int) -> int:
+        """Set the size; the file on disk follows when all is settled."""
+        self._size = size
+        return size
+
+    def flush(self) -> None:
+        """Nothing waits in a buffer; `settle` decides when changes take effect."""
+
+    def settle(self) -> None:
+        """Make all changes take effect together; raises nothing, see `error` and `interruption`."""
+        if not self._mine():
+            return
+        try:
+            self._put_down()
+        except OSError as error:
+            self.error = error
+        except BaseException as stop:  # noqa: BLE001 - as in write
+            self.interruption = stop
+            self._put_down()
+
+    def overwrite(self, start: int, data: bytes) -> None:
+        """Write inside the settled part without a journal: this still works when the disk is full."""
+        if os.getpid() == self._owner and start + len(data) <= self._settled:
+            _write(self._descriptor, memoryview(data), start)
+
+    def give_up(self, error: OSError) -> None:
+        """Write nothing any more; the file stays what it was when it was last settled."""
+        self.error = self.error or error
+
+    def close(self) -> None:
+        """Close the descriptor; after an error, give back the space of what was never settled."""
+        if self.error is not None and os.getpid() == self._owner and not self._putting_down:
+            _resize(self._descriptor, self._settled)
+        os.close(self._descriptor)
+
+    def apply_journal(self) -> None:
+        """Hold what the journal at the end of the file says, if there is one."""
+        end = max(self._size - _FOOTER.size, 0)
+        footer = _read(self._descriptor, _FOOTER.size, end)
+        if len(footer) < _FOOTER.size or not footer.startswith(_MAGIC):
+            return
+        _, length, digest = _FOOTER.unpack(footer)
+        body = _read(self._descriptor, length, end - length) if length <= end else b""
+        if len(body) != length or _hash(body) != digest:
+            return
+        self._size = self._settled = end - length
+        place = 0
+        while place < length:
+            start, count = _RUN.unpack_from(body, place)
+            place += _RUN.size
+            self._hold(start, memoryview(body)[place : place + count])
+            place += count
+
+    def _mine(self) -> bool:
+        """A forked child closes and flushes every open HDF5 file when it ends; its writes go nowhere."""
+        return self.error is None and os.getpid() == self._owner
+
+    def _store(self, start: int, source: memoryview) -> None:
+        if self._mine():
+            held = min(max(self._settled - start, 0), len(source))
+            self._hold(start, source[:held])
+            _write(self._descriptor, source[held:], start + held)
+            self._size = max(self._size, start + len(source))
+
+    def _hold(self, start: int, data: memoryview) -> None:
+        while len(data):
+            number, offset = divmod(start, _PAGE)
+            page = self._held.get(number)
+            if page is None:
+                length = min(_PAGE, self._settled - number * _PAGE)
+                page = bytearray(_read(self._descriptor, length, number * _PAGE).ljust(length, b"\0"))
+                self._held[number] = page
+            part = min(len(page) - offset, len(data))
+            page[offset : offset + part] = data[:part]
+            start += part
+            data = data[part:]
+
+    def _put_down(self) -> None:
+        runs = list(self._runs())
+        if runs:
+            body = b"".join(part for start, run in runs for part in (_RUN.pack(start, len(run)), run))
+            journal = body + _FOOTER.pack(_MAGIC, len(body), _hash(body))
+            # Behind everything on disk: a footer that is not the last thing in the file would not be found.
+            _write(self._descriptor, memoryview(journal), max(os.fstat(self._descriptor).st_size, self._size))
+            self._putting_down = True
+            for start, run in runs:
+                _write(self._descriptor, memoryview(run), start)
+        _resize(self._descriptor, self._size)
+        self._putting_down = False
+        self._held.clear()
+        self._settled = self._size
+
+    def _runs(self) -> Iterator[tuple[int, bytearray]]:
+        """The held pages, neighbours joined."""
+        start, run = 0, bytearray()
+        for number in sorted(self._held):
+            if start + len(run) != number * _PAGE:
+                if run:
+                    yield start, run
+                start, run = number * _PAGE, bytearray()
+            run += self._held[number]
+        if run:
+            yield start, run
+
+
+def _read(descriptor: int, size: int, start: int) -> bytes:
+    """Read at an offset, without moving a position that a forked process shares (Windows has no fork)."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, start)
+    os.lseek(descriptor, start, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
+def _write(descriptor: int, data: memoryview, start: int) -> None:
+    while len(data):
+        if hasattr(os, "pwrite"):
+            done = os.pwrite(descriptor, data, start)
+        else:
+            os.lseek(descriptor, start, os.SEEK_SET)
+            done = os.write(descriptor, data)
+        start += done
+        data = data[done:]
+
+
+def _resize(descriptor: int, size: int) -> None:
+    os.ftruncate(descriptor, size)
+
+
+def _hash(body: bytes) -> int:
+    return hash_bytes(np.frombuffer(body, dtype=np.uint8))

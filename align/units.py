@@ -1,0 +1,86 @@
+"""In which precision each module computes: the coarser of both sides, a parent as coarse as its children."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from align.pairing import NamePairs, Pair
+from align.records import ModuleInfo, Phase, RunInfo
+from align.tolerance import FLOAT32, PRECISIONS, Precision, coarsest, module_precision
+
+SCRIPT = ""
+"""The name under which the code outside of every module runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One run and what its capture knows of its modules."""
+
+    run: RunInfo
+    modules: Mapping[str, ModuleInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class Precisions:
+    """The working precision of every module of the reference."""
+
+    by_name: Mapping[str, Precision]
+    whole: Precision
+
+    def of(self, name: str) -> Precision:
+        """The precision of a module; of one that was not seen, that of its nearest ancestor, at last of all."""
+        while name:
+            if name in self.by_name:
+                return self.by_name[name]
+            name = name.rpartition(".")[0]
+        return self.whole
+
+    def of_record(self, name: str, pair: Pair) -> Precision:
+        """The precision that made a record: that of the code, or of either tensor's own dtype if coarser."""
+        found = self.of(name)
+        for dtype in (pair.reference.dtype, pair.candidate.dtype):
+            own = PRECISIONS.get(dtype, found)
+            if (own.unit, own.spacing) > (found.unit, found.spacing):
+                found = own
+        return found
+
+
+def learn_precisions(pairs: Iterable[Pair], names: NamePairs, reference: Side, candidate: Side) -> Precisions:
+    """Learn from the forward records of both sides and from what the captures say of their modules."""
+    dtypes: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+    for pair in pairs:
+        if pair.key.phase is Phase.FORWARD:
+            ours, theirs = dtypes[pair.key.name]
+            ours.add(pair.reference.dtype)
+            theirs.add(pair.candidate.dtype)
+    own: dict[str, Precision] = {}
+    for name in {**reference.modules, **dtypes}:
+        ours, theirs = dtypes[name]
+        found = (
+            module_precision(reference.run, reference.modules.get(name), ours),
+            module_precision(candidate.run, candidate.modules.get(names.of(name)), theirs),
+        )
+        precision = coarsest(side for side in found if side is not None)
+        if precision is not None:
+            own[name] = precision
+    whole = coarsest(own.values()) or FLOAT32
+    return Precisions(_with_children(own, reference.modules, whole), whole)
+
+
+def _with_children(
+    own: Mapping[str, Precision], modules: Mapping[str, ModuleInfo], whole: Precision
+) -> dict[str, Precision]:
+    found: dict[str, list[Precision]] = defaultdict(list)
+    for name, precision in own.items():
+        found[name].append(precision)
+        parent = name.rpartition(".")[0]
+        while parent:
+            found[parent].append(precision)
+            parent = parent.rpartition(".")[0]
+    for name in own:
+        # The children of the main root carry no prefix, so a root with children may hold any module.
+        if name.startswith("<") and not (name in modules and modules[name].leaf):
+            found[name].append(whole)
+    return {name: coarsest(precisions) or whole for name, precisions in found.items()}

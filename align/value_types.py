@@ -1,0 +1,86 @@
+"""How each torch dtype is kept: its numpy form in memory, its HDF5 type in the file, its numbers for a reader."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import h5py
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class BitFloat(NamedTuple):
+    """A float that numpy does not know: where its sign, exponent and fraction are, and its special codes."""
+
+    sign: int
+    exponent: int
+    fraction: int
+    bias: int
+    specials: str
+
+
+BIT_FLOATS = {
+    "bfloat16": BitFloat(sign=15, exponent=8, fraction=7, bias=127, specials="ieee"),
+    "float8_e5m2": BitFloat(sign=7, exponent=5, fraction=2, bias=15, specials="ieee"),
+    "float8_e4m3fn": BitFloat(sign=7, exponent=4, fraction=3, bias=7, specials="nan at the end"),
+    "float8_e5m2fnuz": BitFloat(sign=7, exponent=5, fraction=2, bias=16, specials="nan for -0"),
+    "float8_e4m3fnuz": BitFloat(sign=7, exponent=4, fraction=3, bias=8, specials="nan for -0"),
+}
+"""Kept as unsigned integers in memory and as true floats in the file, so that other tools show numbers."""
+
+
+def storage_dtype(dtype: str) -> np.dtype[Any] | None:
+    """The numpy dtype that holds the bits of a torch dtype, None where the array itself decides."""
+    if dtype in BIT_FLOATS:
+        return np.dtype("<u2") if BIT_FLOATS[dtype].sign == 15 else np.dtype("u1")
+    return None
+
+
+@lru_cache(maxsize=64)
+def file_type(dtype: str, array_dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - h5py has no types
+    """The HDF5 type under which an array of this torch dtype is written and read without conversion."""
+    if dtype not in BIT_FLOATS:
+        return h5py.h5t.py_create(array_dtype, logical=True)
+    layout = BIT_FLOATS[dtype]
+    kind = (h5py.h5t.IEEE_F32LE if layout.sign == 15 else h5py.h5t.IEEE_F16LE).copy()
+    kind.set_fields(layout.sign, layout.fraction, layout.exponent, 0, layout.fraction)
+    kind.set_precision(layout.sign + 1)
+    kind.set_size((layout.sign + 1) // 8)
+    kind.set_ebias(layout.bias)
+    return kind
+
+
+def as_numbers(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """The values as numpy numbers: bfloat16 and float8 become float32 exactly, all others stay as they are."""
+    if dtype == "bfloat16":
+        wide: NDArray[Any] = raw.astype(np.uint32)
+        wide <<= np.uint32(16)
+        return wide.view(np.float32)
+    if dtype in BIT_FLOATS:
+        return _table(dtype)[raw]
+    return raw
+
+
+@lru_cache(maxsize=8)
+def _table(dtype: str) -> NDArray[np.float32]:
+    """The number behind each of the 256 codes of a float8."""
+    layout = BIT_FLOATS[dtype]
+    codes = np.arange(256)
+    exponent = codes >> layout.fraction & (1 << layout.exponent) - 1
+    fraction = codes & (1 << layout.fraction) - 1
+    normal = exponent > 0
+    significand = fraction + (normal << layout.fraction)
+    power = np.where(normal, exponent, 1) - layout.bias - layout.fraction
+    numbers = np.ldexp(significand.astype(np.float32), power).astype(np.float32)
+    if layout.specials == "ieee":
+        top = exponent == (1 << layout.exponent) - 1
+        numbers[top] = np.where(fraction[top] == 0, np.inf, np.nan)
+    elif layout.specials == "nan at the end":
+        numbers[codes & 0x7F == 0x7F] = np.nan
+    numbers = np.where(codes >> layout.sign & 1, -numbers, numbers)
+    if layout.specials == "nan for -0":
+        numbers[0x80] = np.nan
+    return numbers

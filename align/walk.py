@@ -1,0 +1,324 @@
+"""Walk one step in execution order and judge every pair against what it may have inherited."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from align import floors, flow, metrics, nonfinite, tolerance
+from align.drift import ParameterErrors
+from align.equality import Answer, Equality, judge_equality
+from align.floors import Expectation, Surroundings
+from align.nonfinite import NonfiniteSide
+from align.pairing import Pair, PairedStep
+from align.records import Comparison, Kind, Origin, Phase, Status
+from align.tolerance import Precision
+from align.units import Precisions
+
+SCALED_PHASES = nonfinite.SCALED_PHASES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suspect:
+    """A record at which a difference may start.
+
+    `owner` is the code it is laid on (the module, or the parent whose code ran; empty is the script), `sibling`
+    the child before it, `argument` the integer argument that differs already. `nonfinite` names the side; `scale`
+    is what the candidate was multiplied by to undo the loss scales.
+    """
+
+    comparison: Comparison
+    kind: Kind
+    origin: Origin
+    owner: str
+    sibling: str = ""
+    argument: str = ""
+    nonfinite: NonfiniteSide | None = None
+    statistics_only: bool = False
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepResult:
+    """All pairs of one step, judged, with the places where differences start in execution order.
+
+    `explained` are overflows that a loss scaler explains; `unequal` are batches and targets that differ, `close`
+    those that differ by rounding only.
+    """
+
+    step: int
+    comparisons: tuple[Comparison, ...]
+    suspects: tuple[Suspect, ...]
+    explained: tuple[Suspect, ...] = ()
+    unequal: tuple[Equality, ...] = ()
+    close: tuple[Equality, ...] = ()
+    script_outputs: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """What the timelines say of one step: the factor between the loss scales, and who skipped it."""
+
+    scale: float = 1.0
+    scaled: bool = False
+    both_skipped: bool = False
+
+
+class StepWalk:
+    """The state of one walk; `walk` is called once. `diverged` says that the runs have parted before."""
+
+    def __init__(
+        self, facts: StepFacts, precisions: Precisions, around: Surroundings, *, diverged: bool = False
+    ) -> None:
+        self.facts = facts
+        self.diverged = diverged
+        self.precisions = precisions
+        self.around = around
+        self.flow = around.flow
+        self.suspects: list[Suspect] = []
+        self.explained: list[Suspect] = []
+        self.equalities: list[Equality] = []
+        self._errors: dict[tuple[int, int], float] = {}
+        self._shape_matters = False
+
+    def walk(self, paired: PairedStep) -> StepResult:
+        """Judge all pairs of the step."""
+        self._shape_matters = any(
+            not pair.same_shape and pair.key.phase is Phase.FORWARD and flow.is_output(pair.reference)
+            for pair in paired.pairs
+        )
+        comparisons = tuple(self._judge(pair) for pair in paired.pairs)
+        return StepResult(
+            paired.step,
+            comparisons,
+            tuple(self.suspects),
+            tuple(self.explained),
+            tuple(found for found in self.equalities if found.answer is Answer.UNEQUAL),
+            tuple(found for found in self.equalities if found.answer is Answer.CLOSE),
+            self.flow.script_outputs,
+        )
+
+    def _judge(self, pair: Pair) -> Comparison:
+        if not pair.same_shape:
+            return self._judge_shape(pair)
+        if pair.key.phase is Phase.INPUT:
+            return self._judge_must_be_equal(pair, Kind.EQUALITY)
+        if not metrics.is_float_pair(pair):
+            return self._judge_integers(pair)
+        expected = floors.expect(pair.reference, self.around)
+        precision = self.precisions.of_record(expected.precise_in, pair)
+        if nonfinite.kinds(pair.reference.stats) != nonfinite.kinds(pair.candidate.stats) or (
+            pair.reference.stats is not None and pair.reference.stats.nonfinite
+        ):
+            judged = self._judge_nonfinite(pair, expected, precision)
+            if judged is not None:
+                return judged
+        return self._judge_value(pair, expected, precision)
+
+    # The parts of the order shape, equality, non-finite, value.
+
+    def _judge_shape(self, pair: Pair) -> Comparison:
+        """A shape that differs stops the walk where outputs differ in shape too; else it explains."""
+        key = pair.key
+        comparison = Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED)
+        if key.phase is Phase.LOSS:
+            return self._suspect(comparison, Kind.SHAPE, Expectation(0.0, Origin.INPUT, key.name, key.name), None)
+        if key.phase not in {Phase.INPUT, Phase.FORWARD}:
+            return comparison
+        is_argument = key.phase is Phase.FORWARD and not flow.is_output(pair.reference)
+        if is_argument:
+            call = self.flow.call(pair.reference)
+            call.has_inputs, call.shape_argument = True, call.shape_argument or key.slot
+        if not self._shape_matters:
+            return comparison
+        expected = floors.expect(pair.reference, self.around)
+        flow.learn(self.flow, pair, math.inf)
+        if math.isinf(expected.error) or (is_argument and pair.reference.same_as is not None):
+            return replace(comparison, status=Status.PROPAGATED)
+        return self._suspect(comparison, Kind.SHAPE, expected, None)
+
+    def _judge_must_be_equal(self, pair: Pair, kind: Kind) -> Comparison:
+        found = judge_equality(pair)
+        self.equalities.append(found)
+        error = found.relative_l2
+        self._learn(pair, error if error is not None else (math.inf if found.answer is Answer.UNEQUAL else 0.0))
+        comparison = equality_comparison(found)
+        if found.answer is not Answer.UNEQUAL:
+            return comparison
+        expected = Expectation(0.0, Origin.INPUT, pair.key.name, pair.key.name)
+        return self._suspect(comparison, kind, expected, None)
+
+    def _judge_integers(self, pair: Pair) -> Comparison:
+        """Integer targets must be equal; integer arguments that differ explain what their module makes of them."""
+        key = pair.key
+        if key.phase is Phase.LOSS:
+            return self._judge_must_be_equal(pair, Kind.EQUALITY)
+        found = judge_equality(pair)
+        if key.phase is Phase.FORWARD and not flow.is_output(pair.reference):
+            call = self.flow.call(pair.reference)
+            if found.answer is Answer.UNEQUAL:
+                call.integer_argument = call.integer_argument or key.slot
+        if key.phase is Phase.FORWARD:
+            self._learn(pair, 0.0)
+        if found.answer is Answer.EQUAL:
+            return equality_comparison(found)
+        inherited = Status.PROPAGATED if self.diverged else Status.NOT_JUDGED
+        return Comparison(pair.reference, pair.candidate, inherited)
+
+    def _judge_nonfinite(self, pair: Pair, expected: Expectation, precision: Precision) -> Comparison | None:
+        """Judge NaN and Inf; None where they are meant (masks) and the finite elements can be compared."""
+        if nonfinite.is_masked(pair):
+            return None
+        side = nonfinite.one_sided(pair)
+        self._learn(pair, math.inf)
+        comparison = Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, unit=precision.unit)
+        if side is None:
+            return comparison
+        comparison = replace(comparison, status=Status.NONFINITE)
+        if math.isinf(expected.error):
+            return comparison
+        suspect = Suspect(
+            comparison, Kind.NONFINITE, expected.origin, expected.owner, expected.sibling, expected.argument, side
+        )
+        by_scaler = nonfinite.expected_by_scaler(
+            pair, side, precision, scaled=self.facts.scaled, both_skipped=self.facts.both_skipped
+        )
+        if by_scaler:
+            self.explained.append(suspect)
+        else:
+            self.suspects.append(suspect)
+            self.diverged = True
+        return comparison
+
+    def _judge_value(self, pair: Pair, expected: Expectation, precision: Precision) -> Comparison:
+        scale = self.facts.scale if pair.key.phase in SCALED_PHASES else 1.0
+        error = self._error(pair, scale)
+        inherited = self._inherited(pair, expected)
+        if error is None or nonfinite.is_mask(pair.reference.stats) or nonfinite.is_mask(pair.candidate.stats):
+            self._learn(pair, inherited)
+            return Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, unit=precision.unit)
+        self._learn(pair, error)
+        floor = floor_of(pair, inherited, expected.factor, precision)
+        if expected.flips is not None:
+            floor = max(floor, tolerance.flip_floor(pair.reference.numel, expected.flips))
+        limit = tolerance.limit(pair.reference.numel)
+        if not metrics.has_sketches(pair):
+            limit *= tolerance.STATISTICS_FACTOR
+        comparison = Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, error, precision.unit, limit=limit)
+        if error == 0.0 and scale == 1.0 and metrics.identical(pair):
+            return replace(comparison, status=Status.EQUAL, floor=floor, times_floor=0.0)
+        if not expected.judged:
+            return comparison
+        if math.isinf(floor):
+            return self._inherits_all(comparison)
+        judged = self._without_flips(pair, expected, error, scale, limit * floor)
+        comparison = replace(comparison, status=Status.WITHIN, floor=floor, times_floor=judged / floor)
+        if judged > limit * floor:
+            return self._suspect(comparison, Kind.VALUE, expected, None)
+        return self._inherits(comparison)
+
+    def _inherits(self, comparison: Comparison) -> Comparison:
+        """After the first difference, what lies above the rounding of its own format carries that on."""
+        error = comparison.relative_l2 or 0.0
+        if self.diverged and error > comparison.limit * comparison.unit:
+            return replace(comparison, status=Status.PROPAGATED)
+        return comparison
+
+    def _inherits_all(self, comparison: Comparison) -> Comparison:
+        """What came before cannot be measured (other tokens, NaN): any difference here may be inherited."""
+        if not self.diverged:
+            return comparison
+        error = comparison.relative_l2 or 0.0
+        floor = max(error, comparison.unit)
+        return self._inherits(
+            replace(comparison, status=Status.WITHIN, floor=floor, times_floor=error / floor if floor else 0.0)
+        )
+
+    def _without_flips(self, pair: Pair, expected: Expectation, error: float, scale: float, allowed: float) -> float:
+        """The difference to hold against the floor: decisions that rounding flipped do not count."""
+        if expected.flips is None or error <= allowed:
+            return error
+        robust = metrics.without_flips(pair, expected.flips, scale)
+        return error if robust is None else min(error, robust)
+
+    def _error(self, pair: Pair, scale: float) -> float | None:
+        """Measure a pair once: the very same tensors at another point differ by as much."""
+        source = _sources(pair)
+        if source is not None and source in self._errors:
+            return self._errors[source]
+        return metrics.relative_l2(pair, scale)
+
+    def _inherited(self, pair: Pair, expected: Expectation) -> float:
+        """The error already there; of a tensor that was seen before, on both sides, all of it."""
+        source = _sources(pair)
+        if source is None or source not in self._errors:
+            return expected.error
+        return max(expected.error, self._errors[source])
+
+    def _learn(self, pair: Pair, error: float) -> None:
+        self._errors[(pair.reference.order, pair.candidate.order)] = error
+        flow.learn(self.flow, pair, error)
+
+    def _suspect(
+        self, comparison: Comparison, kind: Kind, expected: Expectation, side: NonfiniteSide | None
+    ) -> Comparison:
+        """Note a place where a difference starts; only the first is called so."""
+        status = Status.PROPAGATED if self.diverged else Status.ORIGIN
+        self.diverged = True
+        comparison = replace(comparison, status=status)
+        pair = Pair(comparison.reference, comparison.candidate)
+        self.suspects.append(
+            Suspect(
+                comparison,
+                kind,
+                expected.origin,
+                expected.owner,
+                expected.sibling,
+                expected.argument,
+                side,
+                statistics_only=kind is Kind.VALUE and not metrics.has_sketches(pair),
+                scale=self.facts.scale if comparison.key.phase in SCALED_PHASES else 1.0,
+            )
+        )
+        return comparison
+
+
+def floor_of(pair: Pair, inherited: float, factor: float, precision: Precision) -> float:
+    """The relative difference that rounding may cause: inherited, of the format, and of its smallest numbers."""
+    floor = max(inherited, precision.unit)
+    stats = pair.reference.stats
+    if stats is not None and stats.norm > 0.0:
+        floor = max(floor, precision.spacing * math.sqrt(pair.reference.numel) / (2.0 * stats.norm))
+    return floor * factor
+
+
+def equality_comparison(found: Equality) -> Comparison:
+    """The comparison of a pair that should be equal."""
+    status = {
+        Answer.EQUAL: Status.EQUAL,
+        Answer.CLOSE: Status.WITHIN,
+        Answer.UNEQUAL: Status.PROPAGATED,
+        Answer.UNKNOWN: Status.NOT_JUDGED,
+    }[found.answer]
+    pair, error = found.pair, found.relative_l2
+    if found.answer is Answer.EQUAL or error is None or found.unit == 0.0:
+        return Comparison(pair.reference, pair.candidate, status, error, found.unit)
+    times = error / found.unit
+    return Comparison(
+        pair.reference, pair.candidate, status, error, found.unit, found.unit, times, tolerance.EQUAL_ULPS
+    )
+
+
+def learn_parameters(parameters: ParameterErrors, comparisons: Iterable[Comparison]) -> None:
+    """Take what is known of the parameters from comparisons of the phases init or param."""
+    for comparison in comparisons:
+        if not tolerance.is_float(comparison.reference.dtype):
+            continue
+        error = comparison.relative_l2
+        parameters.learn(comparison.reference, math.inf if error is None else error)
+
+
+def _sources(pair: Pair) -> tuple[int, int] | None:
+    ours, theirs = pair.reference.same_as, pair.candidate.same_as
+    return None if ours is None or theirs is None else (ours, theirs)

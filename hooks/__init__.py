@@ -1,0 +1,1 @@
+"""Capture: watch a running training and write what it computes. The only part of align that imports torch."""

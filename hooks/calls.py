@@ -1,0 +1,280 @@
+"""Watch module calls: arguments, keywords, results and exceptions of every module, installed globally."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from align.hooks.autocast import autocast_dtype
+from align.hooks.graph import Exploration, edge_of, explore, sequence_now
+from align.hooks.nesting import call_tensors, result_tensors, tensors_in
+from align.hooks.roots import unwrapped
+from align.hooks.trace import Call, Forward
+from align.hooks.values import dtype_name
+from align.records import ModuleInfo, Phase
+
+if TYPE_CHECKING:
+    from align.hooks.recorder import Recorder
+    from align.hooks.roots import Root
+
+UNIT_BITS = {
+    "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4, "float8_e4m3fnuz": 4,
+    "float8_e5m2": 3, "float8_e5m2fnuz": 3,
+}  # fmt: skip
+"""Significant bits of each floating dtype, the hidden one included."""
+
+
+class Frame:
+    """One open module call."""
+
+    __slots__ = ("born", "call", "edges", "inputs", "module", "recompute", "root")
+
+    def __init__(self, module: nn.Module, root: Root | None, call: Call | None, *, recompute: bool) -> None:
+        self.module = module
+        self.root = root
+        self.call = call
+        self.recompute = recompute
+        self.inputs: list[tuple[str, torch.Tensor]] = []
+        self.edges: dict[str, Any] = {}
+        self.born = 0
+
+
+class CallWatch:
+    """Opens a frame for every call of interest and closes it when the call ends, in whatever way."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._local = threading.local()
+        self._main_thread = threading.get_ident()
+        self.module_facts: dict[str, ModuleInfo] = {}
+        self.failed_in = ""
+        self._gradient = True
+
+    @property
+    def stack(self) -> list[Frame]:
+        """The open frames of this thread."""
+        stack: list[Frame] | None = getattr(self._local, "stack", None)
+        if stack is None:
+            stack = self._local.stack = []
+        return stack
+
+    @property
+    def innermost(self) -> Call | None:
+        """The call whose code is running, if it is recorded."""
+        stack = self.stack
+        return stack[-1].call if stack else None
+
+    def run(self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """Run one module call and record it."""
+        in_backward = torch._C._current_graph_task_id() != -1
+        if not in_backward and threading.get_ident() != self._main_thread:
+            return original(module, *args, **kwargs)
+        stack = self.stack
+        if not stack and not in_backward:
+            self._recorder.outermost_call_begins(module)
+        if not stack and not self._recorder.clock.next_forward_wanted:
+            return self._run_unwatched(original, module, args, kwargs)
+        self._gradient = torch.is_grad_enabled()
+        frame = self._recorder.guarded(self._open, module, args, kwargs, in_backward)
+        if frame is None:
+            frame = Frame(module, None, None, recompute=in_backward)
+        stack.append(frame)
+        try:
+            result = original(module, *args, **kwargs)
+        except BaseException:
+            if not in_backward and frame.call is not None and not self.failed_in:
+                self.failed_in = frame.call.name
+            raise
+        finally:
+            stack.pop()
+        self.failed_in = ""
+        if frame.call is not None:
+            self._recorder.guarded(self._close, frame, result)
+        return result
+
+    def _run_unwatched(
+        self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any
+    ) -> Any:
+        """Run an outermost call outside the captured steps; the calls inside it are not even looked at."""
+        self._local.unwatched = True
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            self._local.unwatched = False
+
+    @property
+    def unwatched(self) -> bool:
+        """Whether this thread is inside a call that is not captured."""
+        return getattr(self._local, "unwatched", False)
+
+    # ---- opening
+
+    def _open(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], recompute: bool) -> Frame:
+        stack = self.stack
+        if recompute:
+            return self._open_recompute(module, args, kwargs)
+        if stack:
+            parent = stack[-1]
+            frame = Frame(module, parent.root, None, recompute=False)
+            if parent.root is None or parent.call is None:
+                return frame
+            frame.call = self._child_call(parent.root, module, parent.call)
+        else:
+            frame = self._outermost(module, args, kwargs)
+        if frame.call is not None and frame.call.name:
+            self._see_inputs(frame, args, kwargs)
+        return frame
+
+    def _outermost(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Frame:
+        recorder = self._recorder
+        root = recorder.roots.resolve(module)
+        frame = Frame(module, root, None, recompute=False)
+        gradient = self._gradient
+        teacher = not root.trainable and not gradient and bool(root.owners)
+        if not recorder.clock.next_forward_wanted or not (gradient or teacher):
+            return frame
+        forward = Forward(teacher=teacher, after_attempt=recorder.clock.attempted)
+        recorder.trace.begin(forward)
+        frame.call = self._new_call(self._name(root, module, None), None, forward)
+        if root.trainable and Phase.INPUT in recorder.trace.phases:
+            self._see_batch(module, frame.call, args, kwargs)
+        return frame
+
+    def _child_call(self, root: Root, module: nn.Module, parent: Call) -> Call:
+        parent.had_children = True
+        name = self._name(root, module, parent)
+        return self._new_call(name, parent, parent.forward)
+
+    def _new_call(self, name: str, parent: Call | None, forward: Forward) -> Call:
+        call = Call(name, parent, forward)
+        forward.calls.append(call)
+        return call
+
+    def _name(self, root: Root, module: nn.Module, parent: Call | None) -> str:
+        """The module's name; a module that is no member is named by its class below its caller."""
+        name = root.names.get(id(module))
+        if name is not None:
+            return name
+        if unwrapped(module) is not module:
+            return ""
+        unnamed = f"{parent.name}.<{type(module).__name__}>" if parent is not None and parent.name else ""
+        if unnamed not in root.class_names:
+            root.read()
+            name = root.names.get(id(module))
+        if name is None and unnamed:
+            root.class_names[unnamed] = type(module).__name__
+        return name or unnamed
+
+    def _open_recompute(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Frame:
+        """A call inside a backward repeats an earlier one: only its gradients are of interest."""
+        root = next((root for root in self._recorder.roots.known if id(module) in root.names), None)
+        frame = Frame(module, root, None, recompute=True)
+        if root is None:
+            return frame
+        frame.call = self._recorder.call_to_repeat(root.names[id(module)])
+        if frame.call is not None:
+            frame.call.recomputed = True
+            self._note_edges(frame, call_tensors(args, kwargs))
+        return frame
+
+    # ---- what goes in and out
+
+    def _see_inputs(self, frame: Frame, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        call = frame.call
+        if call is None:
+            return
+        tensors = call_tensors(args, kwargs)
+        trace = self._recorder.trace
+        if Phase.FORWARD in trace.phases and self._recorder.wants(call.name):
+            for slot, tensor in tensors:
+                trace.see(Phase.FORWARD, call.name, slot, tensor, call=call)
+        self._note_edges(frame, tensors)
+
+    def _note_edges(self, frame: Frame, tensors: list[tuple[str, torch.Tensor]]) -> None:
+        frame.born = sequence_now()
+        frame.inputs = [(slot, tensor) for slot, tensor in tensors if tensor.requires_grad]
+        for slot, tensor in frame.inputs:
+            frame.edges[slot] = edge_of(tensor)
+
+    def _see_batch(self, module: nn.Module, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Record what the root received under the names of its arguments."""
+        trace = self._recorder.trace
+        for name, value in _argument_names(unwrapped(module), args, kwargs):
+            for path, tensor in tensors_in(value, ""):
+                if not tensor.requires_grad and not trace.computed(tensor):
+                    trace.see(Phase.INPUT, name, path.removeprefix(".") or "value", tensor, call=call, equal=True)
+
+    def _close(self, frame: Frame, result: Any) -> None:
+        call = frame.call
+        if call is None or not call.name:
+            return
+        outputs = result_tensors(result)
+        trace = self._recorder.trace
+        if not frame.recompute and Phase.FORWARD in trace.phases and self._recorder.wants(call.name):
+            for slot, tensor in outputs:
+                trace.see(Phase.FORWARD, call.name, slot, tensor, call=call)
+        in_graph = [(slot, tensor) for slot, tensor in outputs if tensor.grad_fn is not None]
+        if frame.recompute and call.has_graph:
+            return
+        call.has_graph = bool(in_graph)
+        leaf = not call.had_children
+        found = None
+        if in_graph and (leaf or call.name not in self.module_facts):
+            found = explore([tensor for _, tensor in in_graph], _real_edges(frame.edges), frame.born)
+        self._learn(frame, call, found, outputs)
+        if in_graph:
+            self._recorder.gradients.attach(call, frame.inputs, in_graph, found if leaf else None)
+
+    def _learn(
+        self, frame: Frame, call: Call, found: Exploration | None, outputs: list[tuple[str, torch.Tensor]]
+    ) -> None:
+        """Note once per module what its forward computes with."""
+        known = self.module_facts.get(call.name)
+        if known is not None and (known.compute_dtype is not None or found is None):
+            return
+        dtypes = {dtype_name(dtype) for dtype in found.dtypes} if found else set()
+        dtypes |= {dtype_name(tensor.dtype) for _, tensor in (*frame.inputs, *outputs)}
+        if found is None and outputs:
+            dtypes |= {autocast_dtype(outputs[0][1].device.type) or ""}
+        self.module_facts[call.name] = ModuleInfo(
+            name=call.name,
+            class_name=type(frame.module).__name__,
+            leaf=not call.had_children,
+            compute_dtype=coarsest(dtypes),
+            matmul=found.matmul if found else False,
+            conv=found.conv if found else False,
+            piecewise=found.piecewise if found else False,
+        )
+
+
+def coarsest(names: set[str]) -> str | None:
+    """The floating dtype with the fewest significant bits."""
+    known = [name for name in names if name in UNIT_BITS]
+    return min(known, key=lambda name: (UNIT_BITS[name], name)) if known else None
+
+
+def _real_edges(edges: Mapping[str, Any]) -> dict[str, Any]:
+    return {slot: edge for slot, edge in edges.items() if edge is not None}
+
+
+def _argument_names(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Pair every argument with the name that the module's forward gives it."""
+    try:
+        bound = inspect.signature(module.forward).bind_partial(*args, **kwargs)
+    except (TypeError, ValueError):
+        return [*((str(position), value) for position, value in enumerate(args)), *kwargs.items()]
+    named: list[tuple[str, Any]] = []
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named.extend(value.items())
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
+            named.extend((f"{name}.{position}", item) for position, item in enumerate(value))
+        else:
+            named.append((name, value))
+    return named

@@ -1,0 +1,104 @@
+"""Make sure that training will run where `--device` says, before the script's first line.
+
+The import of torch is part of it: an installed torch_npu whose CANN cannot be loaded makes `import torch`
+itself fail, and that cannot be repaired in the same process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from align.errors import CaptureError
+
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+DEVICES = ("auto", "cpu", "cuda", "npu")
+SOURCE_CANN = "source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your CANN's set_env.sh)"
+
+
+def prepare_device(device: str, *, transfer: bool = True) -> None:
+    """Import torch so that this device is used; raise CaptureError with the remedy where it cannot be."""
+    if find_spec("torch") is None:
+        raise CaptureError(
+            "Cannot capture: torch is not installed in this Python. Install it, or run align from the environment of the training."
+        )
+    if device == "npu":
+        _prepare_npu(transfer=transfer)
+    elif device == "cpu":
+        _prepare_cpu()
+    else:
+        _import_torch()
+        if device == "cuda":
+            _require_cuda()
+
+
+def _prepare_cpu() -> None:
+    """Hide accelerators; torch reads these variables when it is imported."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ["ASCEND_RT_VISIBLE_DEVICES"] = ""
+    os.environ[AUTOLOAD] = "0"
+    importlib.import_module("torch")
+
+
+def _import_torch() -> None:
+    try:
+        importlib.import_module("torch")
+    except RuntimeError as error:
+        if "Failed to load the backend extension" not in str(error):
+            raise
+        cause = error.__cause__ or error
+        raise CaptureError(
+            f"Cannot import torch: torch_npu is installed but CANN cannot be loaded ({cause}). "
+            f"For the NPU, {SOURCE_CANN} first; for another device, give --device cpu or set {AUTOLOAD}=0."
+        ) from error
+
+
+def _require_cuda() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise CaptureError(
+            f"Cannot capture on cuda: torch {torch.__version__} sees no CUDA device. "
+            "Check nvidia-smi and that torch was built for CUDA, or give --device cpu."
+        )
+
+
+def _prepare_npu(*, transfer: bool) -> None:
+    if find_spec("torch_npu") is None:
+        raise CaptureError(
+            "Cannot capture on npu: torch_npu is not installed in this Python. Install the torch_npu that fits your torch and CANN."
+        )
+    with _variable_kept(AUTOLOAD, "0"):
+        import torch
+
+        try:
+            importlib.import_module("torch_npu")
+        except ImportError as error:
+            raise CaptureError(
+                f"Cannot capture on npu: torch_npu is installed but CANN cannot be loaded ({error}). "
+                f"{SOURCE_CANN[0].upper()}{SOURCE_CANN[1:]}, then try again."
+            ) from error
+    npu = getattr(torch, "npu", None)
+    if npu is None or not npu.is_available():
+        raise CaptureError(
+            "Cannot capture on npu: torch_npu is loaded but sees no NPU. Check npu-smi info and ASCEND_RT_VISIBLE_DEVICES."
+        )
+    if transfer:
+        importlib.import_module("torch_npu.contrib.transfer_to_npu")
+
+
+@contextmanager
+def _variable_kept(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable for a while; torch_npu leaves it changed when its import fails."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before

@@ -1,0 +1,53 @@
+"""Find the tensors inside arguments and results, and name each by its path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+
+MAXIMUM_DEPTH = 8
+
+
+def tensors_in(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield (path, tensor) for every tensor in nested lists, tuples, mappings and dataclasses.
+
+    >>> [path for path, _ in tensors_in({"a": torch.ones(1), "b": (torch.ones(1), None)}, "output")]
+    ['output.a', 'output.b.0']
+    """
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif depth < MAXIMUM_DEPTH:
+        for name, item in _items(value):
+            yield from tensors_in(item, f"{path}.{name}", depth + 1)
+
+
+def _items(value: Any) -> Iterator[tuple[Any, Any]]:
+    """The named parts of a container; nothing for anything else."""
+    if isinstance(value, (list, tuple)):
+        names = getattr(value, "_fields", None) or range(len(value))
+        yield from zip(names, value)
+    elif isinstance(value, Mapping):
+        yield from value.items()
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield field.name, getattr(value, field.name, None)
+
+
+def call_tensors(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[str, torch.Tensor]]:
+    """The tensors that a module was called with: `input.0`, `input.mask`, `input.batch.ids`."""
+    found: list[tuple[str, torch.Tensor]] = []
+    for position, value in enumerate(arguments):
+        found.extend(tensors_in(value, f"input.{position}"))
+    for name, value in keywords.items():
+        found.extend(tensors_in(value, f"input.{name}"))
+    return found
+
+
+def result_tensors(result: Any) -> list[tuple[str, torch.Tensor]]:
+    """The tensors that a module returned: `output.0` for a bare tensor, else by position, key or field."""
+    if isinstance(result, torch.Tensor):
+        return [("output.0", result)]
+    return list(tensors_in(result, "output"))

@@ -1,0 +1,161 @@
+"""Watch optimizers and gradient scalers: attempts to update, gradients as taken, parameters after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from align.hooks.identity import is_plain
+from align.hooks.roots import parameters_of
+from align.hooks.timeline import number_from
+from align.records import Phase
+
+if TYPE_CHECKING:
+    from align.hooks.recorder import Recorder
+    from align.hooks.trace import Sighting
+
+
+class OptimizerWatch:
+    """Follows every optimizer's step and every scaler's scale and step."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._running: list[torch.optim.Optimizer] = []
+        self._optimizer_called = False
+        self._gradient_seen: dict[int, Sighting] = {}
+        self.updates: list[Sighting] = []
+
+    # ---- gradients
+
+    def see_gradients(self, parameters: list[torch.Tensor]) -> None:
+        """Record the gradients of these parameters unless they were recorded as they are now."""
+        trace = self._recorder.trace
+        if not self._recorder.recording or Phase.GRADIENT not in trace.phases:
+            return
+        for parameter in parameters:
+            gradient = parameter.grad
+            if gradient is None:
+                continue
+            before = self._gradient_seen.get(id(parameter))
+            if before is not None and trace.knows(gradient):
+                continue
+            name, slot = self._recorder.owner_of(parameter)
+            if self._recorder.wants(name):
+                sighting = trace.see(Phase.GRADIENT, name, slot, gradient)
+                self._gradient_seen[id(parameter)] = sighting
+
+    def begin_step(self) -> None:
+        """A new step: nothing of the step before counts as seen."""
+        self._gradient_seen = {}
+        self.updates = []
+
+    # ---- torch.optim.Optimizer
+
+    def before_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Global pre-hook of `Optimizer.step`; wraps a closure, if there is one."""
+        self._optimizer_called = True
+        if any(running is optimizer for running in self._running):
+            self._running.clear()  # its last step ended by an exception
+        self._running.append(optimizer)
+        if len(self._running) > 1:
+            return None
+        self._recorder.guarded(self._recorder.optimizer_seen, optimizer)
+        itself, *rest = args  # torch hands its hooks the optimizer as the first argument
+        closure = rest[0] if rest else kwargs.get("closure")
+        if closure is None:
+            self._recorder.guarded(self._see_update, optimizer)
+            return None
+        watched = self._watched_closure(closure, optimizer)
+        return ((itself, watched, *rest[1:]), kwargs) if rest else (args, {**kwargs, "closure": watched})
+
+    def after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+        """Global post-hook of `Optimizer.step`."""
+        if self._running:
+            self._running.pop()
+        if not self._running:
+            self._recorder.guarded(self._see_after, optimizer)
+
+    def _watched_closure(self, closure: Callable[[], Any], optimizer: torch.optim.Optimizer) -> Callable[[], Any]:
+        def watched() -> Any:
+            result = closure()
+            self._recorder.guarded(self._see_update, optimizer)
+            return result
+
+        return watched
+
+    def _see_update(self, optimizer: torch.optim.Optimizer) -> None:
+        """Record the gradients as the optimizer takes them: unscaled, reduced, clipped."""
+        parameters = list(parameters_of(optimizer))
+        in_backward = torch._C._current_graph_task_id() != -1
+        self.see_gradients([p for p in parameters if in_backward or id(p) not in self._gradient_seen])
+        trace = self._recorder.trace
+        if not self._recorder.recording or Phase.UPDATE not in trace.phases:
+            return
+        scale = getattr(optimizer, "grad_scale", None)
+        for parameter in parameters:
+            if parameter.grad is None:
+                continue
+            name, slot = self._recorder.owner_of(parameter)
+            if not self._recorder.wants(name):
+                continue
+            taken = parameter.grad
+            if scale is not None and is_plain(taken):
+                taken = taken.float() * scale.to(taken.device).float().reciprocal()
+            same = scale is None and self._unchanged(parameter)
+            self.updates.append(trace.see(Phase.UPDATE, name, slot, taken, shared=same))
+
+    def _unchanged(self, parameter: torch.Tensor) -> bool:
+        """Whether the gradient still has the values that were recorded.
+
+        `.data` edits leave no trace in the version, so on the host the sum of squares is compared too; on other
+        devices that would wait, so the gradient is measured again.
+        """
+        gradient = parameter.grad
+        before = self._gradient_seen.get(id(parameter))
+        if gradient is None or before is None or gradient.device.type != "cpu" or not is_plain(gradient):
+            return False
+        measured = before.seen.measured
+        if measured is None or measured.stats is None:
+            return False
+        return self._recorder.trace.measurements.still_has_squares(gradient, measured.stats.total_squares)
+
+    def _see_after(self, optimizer: torch.optim.Optimizer) -> None:
+        recorder = self._recorder
+        recorder.attempt_made(optimizer)
+        if not recorder.recording or Phase.PARAM not in recorder.trace.phases:
+            return
+        for parameter in parameters_of(optimizer):
+            name, slot = recorder.owner_of(parameter)
+            if recorder.wants(name):
+                recorder.trace.see(Phase.PARAM, name, slot, parameter, shared=False)
+
+    # ---- GradScaler
+
+    def scaled(self, scaler: Any, unscaled: Any, result: Any) -> None:
+        """`GradScaler.scale` returned: remember which loss stands behind the scaled one."""
+        self._recorder.timeline.row.loss_scale = number_from(getattr(scaler, "_scale", None))
+        if isinstance(unscaled, torch.Tensor) and isinstance(result, torch.Tensor):
+            self._recorder.losses.remember(result, unscaled)
+
+    def scaler_step(self, original: Callable[..., Any], scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run `GradScaler.step`: one attempt, also when the optimizer is not called."""
+        outer, self._optimizer_called = self._optimizer_called, False
+        result = original(scaler, optimizer, *args, **kwargs)
+        called, self._optimizer_called = self._optimizer_called, outer or self._optimizer_called
+        self._recorder.guarded(self._after_scaler, scaler, optimizer, called)
+        return result
+
+    def _after_scaler(self, scaler: Any, optimizer: torch.optim.Optimizer, called: bool) -> None:
+        if not getattr(scaler, "_enabled", True):
+            return
+        row = self._recorder.timeline.row
+        if not called:
+            row.skipped = True
+            self._see_after(optimizer)
+            return
+        states = getattr(scaler, "_per_optimizer_states", {})
+        found = states.get(id(optimizer), {}).get("found_inf_per_device", {})
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            row.found_inf.extend(number_from(flag) for flag in found.values())

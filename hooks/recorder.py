@@ -1,0 +1,373 @@
+"""The recorder: everything that watches one run, opened and closed as one thing."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import nn
+
+from align.capture_file import CaptureWriter
+from align.errors import CaptureError, CaptureFileError, UsageError
+from align.hooks.calls import CallWatch
+from align.hooks.gradients import GradientWatch
+from align.hooks.identity import is_plain
+from align.hooks.losses import LossWatch
+from align.hooks.optimizers import OptimizerWatch
+from align.hooks.patches import Patches
+from align.hooks.quiet import Quiet
+from align.hooks.roots import Root, Roots
+from align.hooks.run_info import describe_run, ended_run, flags_now
+from align.hooks.steps import StepClock, parse_steps
+from align.hooks.timeline import Timeline, number_from
+from align.hooks.trace import Call, Sighting, Trace
+from align.records import INIT_STEP, Detail, Phase, RunInfo
+
+MAXIMUM_NOTES = 20
+ALL_PHASES = tuple(Phase)
+
+_active: list[Recorder] = []
+
+
+class StopCapture(SystemExit):
+    """Ends the training script after the last captured step; exit code 0."""
+
+
+class Recorder:
+    """Records a training run into a capture file while it is open.
+
+    >>> with align.Recorder("run.h5", steps="0:3"):      # doctest: +SKIP
+    ...     train()
+
+    `steps` are the steps to capture, `detail` is stats, sketch or tensors, `modules` are globs on module
+    names (all by default), `phases` the phases to keep. Raises CaptureError where the path cannot be written
+    or another recorder is open, and UsageError for options it cannot read. What goes wrong afterwards never
+    stops the training: it is counted, kept in the file and in `troubles`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        steps: str = "0:3",
+        detail: str = "sketch",
+        modules: Iterable[str] = (),
+        phases: Iterable[str] = (),
+        stop: bool = False,
+        force: bool = False,
+        run: RunInfo | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.clock = StepClock(parse_steps(steps))
+        self.stop = stop
+        self.closed = True
+        self.troubles: Counter[str] = Counter()
+        self.compile_seen = False
+        self._force = force
+        self._detail = _parse_detail(detail)
+        self._phases = _parse_phases(phases)
+        self._modules = tuple(modules)
+        self._wanted: dict[str, bool] = {}
+        self._initial: dict[int, tuple[Any, list[Sighting]]] = {}
+        self._initial_written = False
+        self._steps_written: list[int] = []
+        self._quiet = Quiet()
+        self.run_info = run or RunInfo()
+        self.run_info = replace(
+            self.run_info,
+            detail=str(self._detail),
+            phases=tuple(str(phase) for phase in self._phases),
+            steps_requested=steps,
+        )
+
+    # ---- opening and closing
+
+    def __enter__(self) -> Recorder:
+        if _active:
+            raise CaptureError(f"Cannot record into '{self.path}': '{_active[0].path}' is being recorded. Close it first.")
+        self.run_info = describe_run(self.run_info)
+        self.writer = CaptureWriter(self.path, self.run_info, force=self._force)
+        self.trace = Trace(self.writer, self._detail, frozenset(self._phases))
+        self.roots = Roots()
+        self.timeline = Timeline(self.writer)
+        self.calls = CallWatch(self)
+        self.gradients = GradientWatch(self)
+        self.optimizers = OptimizerWatch(self)
+        self.losses = LossWatch(self)
+        self._patches = Patches(self)
+        self._patches.install()
+        self._process = os.getpid()
+        _active.append(self)
+        self.closed = False
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(error)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Write what is finished, take all hooks away and say in the file how the run ended."""
+        if self.closed and self not in _active:
+            return
+        if os.getpid() == self._process:
+            self.guarded(self._finish)
+        self._patches.remove()
+        _active.remove(self)
+        was_open, self.closed = not self.closed, True
+        if os.getpid() != self._process:
+            return
+        self.run_info = ended_run(
+            self.run_info, error, failed_in=self.calls.failed_in, steps_seen=self.clock.step, notes=self.notes()
+        )
+        if was_open:
+            self._write_end()
+
+    def _write_end(self) -> None:
+        try:
+            self.writer.close(self.run_info)
+        except CaptureFileError as error:
+            self.troubles[str(error)] += 1
+
+    def _finish(self) -> None:
+        self.trace.measurements.fetch()
+        if self.clock.attempted:
+            self._close_step()
+        self.timeline.write(wait=True)
+        self.writer.append_modules(list(self.calls.module_facts.values()))
+
+    def notes(self) -> tuple[str, ...]:
+        """The troubles met, each once with how often."""
+        noted = [text if count == 1 else f"{text} ({count:,} times)" for text, count in self.troubles.items()]
+        if len(noted) > MAXIMUM_NOTES:
+            noted = [*noted[:MAXIMUM_NOTES], f"and {len(noted) - MAXIMUM_NOTES} more"]
+        return tuple(noted)
+
+    # ---- the hook boundary
+
+    def guarded(self, action: Callable[..., Any], *args: Any) -> Any:
+        """Run one of our own actions: without grad and modes, and without ever failing the training."""
+        if self.closed or os.getpid() != self._process:
+            return None
+        try:
+            with self._quiet:
+                return action(*args)
+        except CaptureFileError as error:
+            self._give_up(error)
+        except Exception as error:  # noqa: BLE001  the hook boundary: training goes on, the trouble is kept
+            owner = type(getattr(action, "__self__", None)).__name__
+            self.troubles[f"{owner}.{action.__name__}: {type(error).__name__}: {error}"] += 1
+        return None
+
+    def _give_up(self, error: CaptureFileError) -> None:
+        """The file cannot be written any more: close it with what is finished; training goes on."""
+        self.troubles[str(error)] += 1
+        self.closed = True
+        self.run_info = replace(self.run_info, notes=self.notes(), steps_seen=self.clock.step)
+        self._write_end()
+
+    # ---- what the watches ask
+
+    @property
+    def recording(self) -> bool:
+        """Whether the step of now is captured."""
+        return not self.closed and self.clock.wanted
+
+    @property
+    def steps_written(self) -> list[int]:
+        """The steps that are in the file."""
+        return list(self._steps_written)
+
+    def wants(self, name: str) -> bool:
+        """Whether records of this module are kept."""
+        if not self._modules:
+            return True
+        known = self._wanted.get(name)
+        if known is None:
+            known = self._wanted[name] = any(fnmatchcase(name, pattern) for pattern in self._modules)
+        return known
+
+    def owner_of(self, parameter: torch.Tensor) -> tuple[str, str]:
+        """The owning module and local name of a parameter; `<parameters>` for one of no known module."""
+        owner = self.roots.owner(parameter)
+        if owner is None:
+            for root in self.roots.known:
+                root.read()
+            owner = self.roots.owner(parameter)
+        return owner or ("<parameters>", self.roots.position(parameter))
+
+    def call_to_repeat(self, name: str) -> Call | None:
+        """The latest call of this module in this step whose forward ran without a graph and is repeated now."""
+        for forward in reversed(self.trace.reached):
+            for call in reversed(forward.calls):
+                if call.name == name and not call.recomputed and not call.has_graph:
+                    return call
+        return None
+
+    def see_initial_state(self, root: Root) -> None:
+        """Record parameters and buffers before the first update; again if they were loaded meanwhile."""
+        if not self.run_info.parameters_on:
+            self._note_device(root)
+        module = root.reference()
+        if module is None or Phase.INIT not in self._phases:
+            return
+        tensors = [*module.parameters(), *module.buffers()]
+        signature = [(id(tensor), *_state(tensor)) for tensor in tensors]
+        known = self._initial.get(id(root))
+        if known is None or known[0] != signature:
+            root.read()
+            self._initial[id(root)] = (signature, [self._initial_sighting(tensor) for tensor in tensors])
+            self._initial[id(root)] = (signature, [s for s in self._initial[id(root)][1] if self.wants(s.name)])
+
+    def _initial_sighting(self, tensor: torch.Tensor) -> Sighting:
+        name, slot = self.owner_of(tensor)
+        return self.trace.initial(name, slot, tensor)
+
+    def _note_device(self, root: Root) -> None:
+        module = root.reference()
+        parameter = next(module.parameters(), None) if module is not None else None
+        if parameter is None:
+            return
+        self.run_info = replace(
+            self.run_info, parameters_on=parameter.device.type, **flags_now(parameter.device.type)
+        )
+        self.writer.update_run(self.run_info)
+
+    # ---- what happens in the run
+
+    def outermost_call_begins(self, module: nn.Module) -> None:
+        """A training forward closes the step in which an attempt was made; the first one shows the initial state."""
+        if self.closed or not torch.is_grad_enabled() or not (self.clock.attempted or self._initial_due):
+            return
+        root = self.guarded(self.roots.resolve, module)
+        if root is None or not root.trainable:
+            return
+        if self.clock.attempted:
+            self._roll_over()
+        if self._initial_due:
+            self.guarded(self.see_initial_state, root)
+
+    @property
+    def _initial_due(self) -> bool:
+        """Whether no update has been attempted yet, so that parameters are still the initial ones."""
+        return self.clock.step == 0 and not self.clock.attempted and not self.trace.micro
+
+    def backward_begins(self, tensors: Any) -> None:
+        """A top-level backward begins; it belongs to a new step if an attempt was made before it."""
+        if self.clock.attempted:
+            self._roll_over()
+        self.guarded(self.losses.backward_begins, tensors)
+
+    def backward_ended(self) -> None:
+        """A top-level backward is over."""
+        self.gradients.finish()
+        self.timeline.row.micros += 1
+        if self.clock.wanted:
+            parameters = [parameter for root in self.roots.known for parameter in _parameters(root)]
+            self.optimizers.see_gradients(parameters)
+        self.trace.end_backward()
+        if not self.roots.optimizer_seen:
+            self.clock.attempted = True
+
+    def optimizer_seen(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer was made, or one that was made before us steps."""
+        self.roots.add_optimizer(optimizer)
+
+    def attempt_made(self, optimizer: torch.optim.Optimizer) -> None:
+        """An attempt to update is over, whether the update was made or skipped."""
+        self.clock.attempted = True
+        row = self.timeline.row
+        row.learning_rate = number_from(optimizer.param_groups[0].get("lr"))
+        row.optimizers.append(type(optimizer).__name__)
+
+    def compile_requested(self) -> None:
+        """The script asks for torch.compile: run eagerly, so that modules can be seen."""
+        if not self.compile_seen:
+            self.compile_seen = True
+            torch._dynamo.config.disable = True
+            self.run_info = replace(self.run_info, flags={**self.run_info.flags, "compile_switched_off": True})
+
+    def _roll_over(self) -> None:
+        closed_step = self.clock.step
+        self.guarded(self._close_step)
+        if self.clock.step == closed_step:
+            self.clock.advance()
+        if self.stop and self.clock.choice.over_after(closed_step):
+            raise StopCapture(0)
+
+    def _close_step(self) -> None:
+        step = self.clock.step
+        updates = [sighting.seen for sighting in self.optimizers.updates]
+        if updates:
+            self.timeline.row.gradient_norm = lambda: _joint_norm(updates)
+        self._write_initial()
+        if self.clock.wanted:
+            self.writer.append_modules(list(self.calls.module_facts.values()))
+            self.trace.commit(step)
+            self._steps_written.append(step)
+        else:
+            self.trace.forget()
+        self.optimizers.begin_step()
+        self.timeline.close_step()
+        self.clock.advance()
+
+    def _write_initial(self) -> None:
+        if self._initial_written:
+            return
+        self._initial_written = True
+        sightings = [sighting for _, group in self._initial.values() for sighting in group]
+        if sightings:
+            self.trace.write(INIT_STEP, sightings)
+        self._initial.clear()
+
+
+def _parameters(root: Root) -> list[torch.Tensor]:
+    module = root.reference()
+    return list(module.parameters()) if module is not None else []
+
+
+def _state(tensor: torch.Tensor) -> tuple[int, int]:
+    """Changes when the tensor's values are loaded or replaced."""
+    if torch.nn.parameter.is_lazy(tensor):
+        return (0, 0)
+    return (tensor.data_ptr() if is_plain(tensor) else 0, 0 if tensor.is_inference() else tensor._version)
+
+
+def _joint_norm(updates: list[Any]) -> float:
+    squares = [seen.measured.stats.total_squares for seen in updates if seen.measured and seen.measured.stats]
+    return float(sum(squares)) ** 0.5
+
+
+def _parse_detail(text: str) -> Detail:
+    try:
+        return Detail(text)
+    except ValueError:
+        raise UsageError(f"Cannot capture at detail '{text}': choose stats, sketch or tensors.") from None
+
+
+def _parse_phases(names: Iterable[str]) -> tuple[Phase, ...]:
+    chosen = []
+    for name in names:
+        try:
+            chosen.append(Phase(name))
+        except ValueError:
+            known = ", ".join(str(phase) for phase in Phase)
+            raise UsageError(f"Cannot capture the phase '{name}': choose from {known}.") from None
+    return tuple(chosen) or ALL_PHASES
+
+
+def _forget_in_child() -> None:
+    """A forked child has its own copy of the recorder: it must not touch the file."""
+    for recorder in _active:
+        recorder.closed = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,210 @@
+"""Find the module that is being trained, and give every module and parameter its name.
+
+The root is the outermost called module that holds all parameters of an optimizer, or, where only its
+children are called, the smallest module that holds them. (Not always the smallest: the parameters of a
+language model with tied weights all lie in its body, but the head's work belongs to the root too.)
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+WRAPPERS = (
+    ("torch.nn.parallel.data_parallel", "DataParallel", "module"),
+    ("torch.nn.parallel.distributed", "DistributedDataParallel", "module"),
+    ("torch.distributed.fsdp.fully_sharded_data_parallel", "FullyShardedDataParallel", "_fsdp_wrapped_module"),
+    ("torch._dynamo.eval_frame", "OptimizedModule", "_orig_mod"),
+    (
+        "torch.distributed.algorithms._checkpoint.checkpoint_wrapper",
+        "CheckpointWrapper",
+        "_checkpoint_wrapped_module",
+    ),
+)
+"""(module, class, attribute of the wrapped module); found in `sys.modules`, since importing some is slow."""
+
+Owner = tuple[str, str]
+"""(name of the owning module, local name of the parameter or buffer)."""
+
+
+@dataclass(slots=True)
+class Root:
+    """One outermost module with the names of all that it holds, by identity."""
+
+    reference: weakref.ref[nn.Module]
+    prefix: str
+    trainable: bool
+    names: dict[int, str] = field(default_factory=dict)
+    owners: dict[int, Owner] = field(default_factory=dict)
+    class_names: dict[str, str] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """Name every module, parameter and buffer as they are now."""
+        module = self.reference()
+        if module is None:
+            return
+        self.names.clear()
+        self.owners.clear()
+        itself = self.prefix or f"<{type(unwrapped(module)).__name__}>"
+        for path, member in _named(module, ""):
+            name = itself if not path else f"{self.prefix}.{path}" if self.prefix else path
+            if id(member) in self.names:
+                continue
+            self.names[id(member)] = name
+            self.class_names[name] = type(member).__name__
+            tensors = (*member._parameters.items(), *member._buffers.items())
+            for local, tensor in tensors:
+                if tensor is not None:
+                    self.owners.setdefault(id(tensor), (name, local))
+
+
+class Roots:
+    """All roots of a run and the optimizers that tell which of them are trained."""
+
+    def __init__(self) -> None:
+        self.known: list[Root] = []
+        self._optimizers: list[weakref.ref[torch.optim.Optimizer]] = []
+        self._by_module: dict[int, Root] = {}
+
+    @property
+    def optimizer_seen(self) -> bool:
+        """Whether any torch optimizer has been made."""
+        return bool(self._optimizers)
+
+    def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Take note of an optimizer; known roots that hold its parameters are trained."""
+        if any(reference() is optimizer for reference in self._optimizers):
+            return
+        self._optimizers.append(weakref.ref(optimizer))
+        parameters = optimizer_parameters(optimizer)
+        for root in self.known:
+            root.trainable = root.trainable or any(parameter in root.owners for parameter in parameters)
+
+    def resolve(self, module: nn.Module) -> Root:
+        """The root that an outermost call of this module belongs to."""
+        root = self._by_module.get(id(module))
+        if root is not None and root.reference() is not None:
+            return root
+        inner = unwrapped(module)
+        self.known = [known for known in self.known if known.reference() is not None]
+        for known in self.known:
+            if id(inner) in known.names:
+                self._by_module[id(module)] = known
+                return known
+        root = self._new_root(inner)
+        self._by_module[id(module)] = root
+        return root
+
+    def owner(self, tensor: torch.Tensor) -> Owner | None:
+        """The owning module and local name of a parameter or buffer of any root."""
+        for root in self.known:
+            found = root.owners.get(id(tensor))
+            if found is not None:
+                return found
+        return None
+
+    def position(self, parameter: torch.Tensor) -> str:
+        """`group0.3` for the fourth parameter of an optimizer's first group."""
+        for reference in self._optimizers:
+            optimizer = reference()
+            for number, group in enumerate(optimizer.param_groups if optimizer is not None else ()):
+                for place, candidate in enumerate(group["params"]):
+                    if candidate is parameter:
+                        return f"group{number}.{place}"
+        return "unknown"
+
+    def _new_root(self, module: nn.Module) -> Root:
+        holder, trainable = self._holder(module)
+        first = trainable and not any(root.trainable and not root.prefix for root in self.known)
+        prefix = "" if first else self._free_prefix(holder)
+        root = Root(weakref.ref(holder), prefix, trainable)
+        root.read()
+        self.known.append(root)
+        return root
+
+    def _holder(self, module: nn.Module) -> tuple[nn.Module, bool]:
+        """The root for this outermost module, and whether an optimizer trains it."""
+        mine = {id(parameter) for parameter in module.parameters()}
+        alive = [optimizer for reference in self._optimizers if (optimizer := reference()) is not None]
+        touching = [wanted for optimizer in alive if (wanted := optimizer_parameters(optimizer)) & mine]
+        if not touching:
+            needs_gradient = any(parameter.requires_grad for parameter in module.parameters())
+            return module, needs_gradient and not alive
+        if any(wanted <= mine for wanted in touching):
+            return module, True
+        wanted = set.union(*touching)
+        return _smallest_holding(wanted, module) or module, True
+
+    def _free_prefix(self, module: nn.Module) -> str:
+        taken = {root.prefix for root in self.known}
+        name = type(module).__name__
+        prefix, number = f"<{name}>", 1
+        while prefix in taken:
+            number += 1
+            prefix = f"<{name}#{number}>"
+        return prefix
+
+
+def optimizer_parameters(optimizer: torch.optim.Optimizer) -> set[int]:
+    """The identities of all parameters that an optimizer updates."""
+    return {id(parameter) for parameter in parameters_of(optimizer)}
+
+
+def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
+    """All parameters that an optimizer updates, group by group."""
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def unwrapped(module: nn.Module) -> nn.Module:
+    """The module inside wrappers such as DistributedDataParallel."""
+    while True:
+        inner = _wrapped_child(module)
+        if inner is None:
+            return module
+        module = inner
+
+
+def _wrapped_child(module: nn.Module) -> nn.Module | None:
+    for home, class_name, attribute in WRAPPERS:
+        wrapper = getattr(sys.modules.get(home), class_name, None)
+        if isinstance(wrapper, type) and isinstance(module, wrapper):
+            inner = module._modules.get(attribute)
+            return inner if isinstance(inner, nn.Module) else None
+    return None
+
+
+def _named(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Module]]:
+    """(path, module) for a module and all below it, wrapper levels left out."""
+    inner = unwrapped(module)
+    yield path, inner
+    for name, child in inner._modules.items():
+        if child is not None:
+            yield from _named(child, f"{path}.{name}" if path else name)
+
+
+def _smallest_holding(wanted: Iterable[int], member: nn.Module) -> nn.Module | None:
+    """Among all live modules, the smallest that holds the parameters and the member."""
+    wanted = set(wanted)
+    best: tuple[int, nn.Module] | None = None
+    for candidate in gc.get_objects():
+        if not _is_module(candidate):
+            continue
+        members = list(candidate.modules())
+        if best is not None and len(members) >= best[0]:
+            continue
+        held = {id(parameter) for parameter in candidate.parameters()}
+        if wanted <= held and any(part is member for part in members):
+            best = (len(members), candidate)
+    return best[1] if best else None
+
+
+def _is_module(candidate: object) -> bool:
+    """Whether an arbitrary live object is a module, without waking lazy proxies."""
+    return issubclass(type(candidate), nn.Module) and "_modules" in getattr(candidate, "__dict__", {})

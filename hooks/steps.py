@@ -1,0 +1,91 @@
+"""Count the steps of a run: which one is now, which are wanted, when one is over.
+
+A step is one attempt to update, from 0. It closes at the next training forward, at the next top-level
+backward, or at the end of the run, so that attempts with no backward between them are one step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from align.errors import UsageError
+
+OPEN_END = 1 << 62
+STEP_RANGE = re.compile(r"(\d+)?(:)?(\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class StepChoice:
+    """The steps to capture, as half-open ranges in ascending order."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    def __contains__(self, step: int) -> bool:
+        return any(first <= step < end for first, end in self.ranges)
+
+    def over_after(self, step: int) -> bool:
+        """Whether no wanted step comes after this one."""
+        return all(end <= step + 1 for _, end in self.ranges)
+
+
+def parse_steps(text: str) -> StepChoice:
+    """Read `0:3`, `5`, `0:3,100,1000:1002` or `10:` (all from 10 on).
+
+    Raises UsageError where the text is none of these.
+    """
+    ranges = []
+    for part in text.split(","):
+        match = STEP_RANGE.fullmatch(part.strip())
+        if match is None or not part.strip() or part.strip() == ":":
+            raise UsageError(_wrong_steps(text))
+        first = int(match[1] or 0)
+        if match[2] is None:
+            end = first + 1
+        else:
+            end = int(match[3]) if match[3] else OPEN_END
+        if end <= first:
+            raise UsageError(_wrong_steps(text))
+        ranges.append((first, end))
+    return StepChoice(tuple(sorted(ranges)))
+
+
+def _wrong_steps(text: str) -> str:
+    return f"Cannot read the steps '{text}': give ranges such as 0:3 (steps 0, 1 and 2), single steps such as 100, or both as 0:3,100."
+
+
+@dataclass(slots=True)
+class StepClock:
+    """Where the run is: the step of now, and whether an attempt to update has already been made in it."""
+
+    choice: StepChoice
+    step: int = 0
+    attempted: bool = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the step of now is captured."""
+        return self.step in self.choice
+
+    @property
+    def next_forward_wanted(self) -> bool:
+        """Whether a forward that begins now would be captured."""
+        return self.step + int(self.attempted) in self.choice
+
+    def advance(self) -> None:
+        """The step is over."""
+        self.step += 1
+        self.attempted = False
+
+
+def describe_steps(steps: Sequence[int]) -> str:
+    """`[0, 1, 2, 7]` -> `0-2, 7`."""
+    parts: list[str] = []
+    for step in steps:
+        if parts and step == last + 1:
+            parts[-1] = f"{parts[-1].split('-')[0]}-{step}"
+        else:
+            parts.append(str(step))
+        last = step
+    return ", ".join(parts)

@@ -1,0 +1,127 @@
+"""One row for every step of the run, read from the device only when its numbers have arrived."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from align.capture_file import CaptureWriter
+from align.records import TimelineRow
+
+SECONDS_BETWEEN_WRITES = 1.0
+UNKNOWN = math.nan
+
+
+@dataclass(slots=True, eq=False)
+class Number:
+    """A number that may still be on its way from a device."""
+
+    value: float = UNKNOWN
+    host: torch.Tensor | None = None
+    event: Any = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether reading it would not wait."""
+        return self.event is None or bool(self.event.query())
+
+    def read(self) -> float:
+        """The number, waiting for its device if it must."""
+        if self.host is not None:
+            if self.event is not None:
+                self.event.synchronize()
+            self.value, self.host, self.event = float(self.host.float().mean()), None, None
+        return self.value
+
+
+def number_from(source: torch.Tensor | float | None) -> Number:
+    """Take a Python number or a tensor's present value, without waiting for the tensor's device."""
+    if source is None:
+        return Number()
+    if not isinstance(source, torch.Tensor):
+        return Number(float(source))
+    with torch.no_grad():
+        value = source.detach()
+        if value.device.type == "cpu":
+            return Number(float(value.float().mean()))
+        host = torch.empty(value.shape, dtype=value.dtype).pin_memory(value.device.type)
+        host.copy_(value, non_blocking=True)
+        event = getattr(torch, value.device.type).Event()
+        event.record()
+        return Number(host=host, event=event)
+
+
+@dataclass(slots=True, eq=False)
+class OpenRow:
+    """The row of a step whose numbers are still being gathered."""
+
+    step: int
+    losses: list[Number] = field(default_factory=list)
+    learning_rate: Number = field(default_factory=Number)
+    loss_scale: Number = field(default_factory=Number)
+    found_inf: list[Number] = field(default_factory=list)
+    gradient_norm: Callable[[], float] | None = None
+    seconds: float = UNKNOWN
+    skipped: bool = False
+    micros: int = 0
+    optimizers: list[str] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all numbers have arrived."""
+        numbers = (*self.losses, self.learning_rate, self.loss_scale, *self.found_inf)
+        return all(number.ready for number in numbers)
+
+    def finished(self) -> TimelineRow:
+        """The row as the file keeps it."""
+        losses = [number.read() for number in self.losses]
+        found_inf = any(number.read() > 0 for number in self.found_inf)
+        return TimelineRow(
+            step=self.step,
+            loss=sum(losses) / len(losses) if losses else UNKNOWN,
+            learning_rate=self.learning_rate.read(),
+            loss_scale=self.loss_scale.read(),
+            gradient_norm=self.gradient_norm() if self.gradient_norm else UNKNOWN,
+            seconds=self.seconds,
+            skipped=self.skipped or found_inf,
+            nonfinite=any(not math.isfinite(loss) for loss in losses),
+            micros=self.micros,
+            optimizer=", ".join(dict.fromkeys(self.optimizers)),
+        )
+
+
+class Timeline:
+    """Gathers the rows and writes them about once a second."""
+
+    def __init__(self, writer: CaptureWriter) -> None:
+        self._writer = writer
+        self._closed: list[OpenRow] = []
+        self._last_write = time.monotonic()
+        self._last_close: float | None = None
+        self.row = OpenRow(0)
+
+    def close_step(self) -> None:
+        """The current step is over; begin the row of the next one."""
+        now = time.monotonic()
+        if self._last_close is not None:
+            self.row.seconds = now - self._last_close
+        self._last_close = now
+        self._closed.append(self.row)
+        self.row = OpenRow(self.row.step + 1)
+        if now - self._last_write >= SECONDS_BETWEEN_WRITES:
+            self.write(wait=False)
+
+    def write(self, *, wait: bool) -> None:
+        """Append the finished rows to the file; without `wait`, only those whose numbers have arrived."""
+        rows = []
+        while self._closed and (wait or self._closed[0].ready):
+            rows.append(self._closed.pop(0).finished())
+        if rows:
+            self._writer.append_timeline(rows)
+            self._writer.flush()
+        self._last_write = time.monotonic()

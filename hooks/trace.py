@@ -1,0 +1,273 @@
+"""Keep what was seen until it is known which step it belongs to, then hand the step to the file.
+
+A forward is kept by the first backward that reaches it: only then is its step, its micro-step and the
+number of each call known. What no backward reaches (validation, sanity checks) is dropped.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.nn.parameter import is_lazy
+
+from align.capture_file import CaptureWriter
+from align.hashing import hash_bytes
+from align.hooks.identity import Identities, is_plain
+from align.hooks.measure import Measured, Measurements
+from align.hooks.values import as_array, dtype_name
+from align.records import Detail, Phase, TensorKey, TensorRecord
+
+AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM)
+"""Phases that belong to the step as a whole, hence to no micro-step."""
+
+MAXIMUM_TEACHER_CALLS = 8
+"""How many calls of modules without gradient are held while no backward has come."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """One call of one module; `number` and `micro` are known once its forward is kept."""
+
+    name: str
+    parent: Call | None
+    forward: Forward
+    number: int = 0
+    micro: int = 0
+    has_graph: bool = False
+    recomputed: bool = False
+    had_children: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Seen:
+    """What is known of one tensor's values; shared by all records of the very same tensor."""
+
+    measured: Measured | None
+    hash: int | None = None
+    waiting_copy: torch.Tensor | None = None
+    handle: Any = None
+    computed: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Sighting:
+    """One tensor at one point, not yet placed in a step."""
+
+    sequence: int
+    phase: Phase
+    name: str
+    slot: str
+    dtype: str
+    shape: tuple[int, ...]
+    seen: Seen
+    call: Call | None = None
+    micro: int = 0
+    number: int = 0
+    total: bool = False
+
+    def key(self, step: int) -> TensorKey:
+        """The key under which the file knows it."""
+        if self.call is not None and self.phase is not Phase.BACKWARD:
+            return TensorKey(step, self.phase, self.name, self.slot, self.call.micro, self.call.number)
+        number = self.call.number if self.call is not None else self.number
+        return TensorKey(step, self.phase, self.name, self.slot, self.micro, number)
+
+
+@dataclass(slots=True, eq=False)
+class Forward:
+    """One outermost call and all that happened in it."""
+
+    teacher: bool = False
+    after_attempt: bool = False
+    calls: list[Call] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    sentinels: list[weakref.ref[Any]] = field(default_factory=list)
+    reached: bool = False
+
+    @property
+    def alive(self) -> bool:
+        """Whether a backward could still come through its graph."""
+        return any(sentinel() is not None for sentinel in self.sentinels)
+
+
+class Trace:
+    """The sightings of the current step and of the forwards that no backward has reached yet."""
+
+    def __init__(self, writer: CaptureWriter, detail: Detail, phases: frozenset[Phase]) -> None:
+        self.writer = writer
+        self.detail = detail
+        self.phases = phases
+        self.measurements = Measurements(with_sketch=detail is not Detail.STATS)
+        self.pending: list[Forward] = []
+        self.reached: list[Forward] = []
+        self.micro = 0
+        self.records_written = 0
+        self._kept: list[Sighting] = []
+        self._identities: Identities[Seen] = Identities()
+        self._sequence = 0
+        self._call_counts: Counter[str] = Counter()
+        self._numbers: Counter[tuple[str, str]] = Counter()
+
+    # ---- seeing
+
+    def see(
+        self, phase: Phase, name: str, slot: str, tensor: torch.Tensor, *, call: Call | None = None,
+        equal: bool = False, shared: bool = True, total: bool = False,
+    ) -> Sighting:  # fmt: skip
+        """Record a tensor as it is now; `equal` adds the hash, `shared` lets it refer to an earlier record."""
+        seen = self._seen(tensor, equal=equal or not tensor.is_floating_point(), shared=shared)
+        seen.computed = seen.computed or slot.startswith("output")
+        sighting = self._sighting(phase, name, slot, tensor, seen)
+        sighting.call, sighting.total = call, total
+        if phase in AFTER_BACKWARD:
+            sighting.micro = 0
+        if call is not None and phase is not Phase.BACKWARD:
+            call.forward.sightings.append(sighting)
+        else:
+            self._kept.append(sighting)
+        return sighting
+
+    def initial(self, name: str, slot: str, tensor: torch.Tensor) -> Sighting:
+        """A parameter or buffer before step 0, hashed at once so that no copy of it waits on the device."""
+        plain = is_plain(tensor)
+        seen = self._new_seen(tensor) if plain else Seen(None)
+        if plain:
+            seen.hash = hash_bytes(as_array(tensor))
+        return self._sighting(Phase.INIT, name, slot, tensor, seen)
+
+    def knows(self, tensor: torch.Tensor) -> bool:
+        """Whether this very tensor was seen before in this step."""
+        return is_plain(tensor) and self._identities.find(tensor) is not None
+
+    def computed(self, tensor: torch.Tensor) -> bool:
+        """Whether this very tensor came out of a module in this step."""
+        known = self._identities.find(tensor) if is_plain(tensor) else None
+        return known is not None and known.computed
+
+    def next_number(self, name: str, slot: str) -> int:
+        """Count the sightings of one name and slot within a micro-step."""
+        number = self._numbers[name, slot]
+        self._numbers[name, slot] += 1
+        return number
+
+    def _seen(self, tensor: torch.Tensor, *, equal: bool, shared: bool) -> Seen:
+        if not is_plain(tensor):
+            return Seen(None)
+        known = self._identities.find(tensor) if shared else None
+        if known is None:
+            known = self._new_seen(tensor)
+            if shared:
+                self._identities.remember(tensor, known)
+        if equal and known.hash is None and known.waiting_copy is None:
+            if tensor.device.type == "cpu":
+                known.hash = hash_bytes(as_array(tensor))
+            else:
+                known.waiting_copy = tensor.detach().clone()
+        return known
+
+    def _new_seen(self, tensor: torch.Tensor) -> Seen:
+        seen = Seen(self.measurements.measure(tensor))
+        if self.detail is Detail.TENSORS:
+            seen.handle = self.writer.add_values(as_array(tensor), dtype_name(tensor.dtype))
+        return seen
+
+    def _sighting(self, phase: Phase, name: str, slot: str, tensor: torch.Tensor, seen: Seen) -> Sighting:
+        self._sequence += 1
+        shape = tuple(tensor.shape) if not is_lazy(tensor) else ()
+        dtype = dtype_name(tensor.dtype)
+        return Sighting(self._sequence, phase, name, slot, dtype, shape, seen, micro=self.micro)
+
+    # ---- keeping
+
+    def begin(self, forward: Forward) -> None:
+        """Hold a new forward; forget those whose graph is gone."""
+        self.pending = [held for held in self.pending if held.teacher or held.alive]
+        teachers = [held for held in self.pending if held.teacher]
+        for surplus in teachers[: max(0, len(teachers) + forward.teacher - MAXIMUM_TEACHER_CALLS)]:
+            self.pending.remove(surplus)
+        self.pending.append(forward)
+
+    def reach(self, forward: Forward) -> None:
+        """A backward came through this forward: it belongs to the step and micro-step of now."""
+        if forward.reached:
+            return
+        forward.reached = True
+        self.reached.append(forward)
+        if forward in self.pending:
+            self.pending.remove(forward)
+        for call in forward.calls:
+            call.micro = self.micro
+            call.number = self._call_counts[call.name]
+            self._call_counts[call.name] += 1
+        self._kept.extend(forward.sightings)
+        forward.sightings = []
+
+    def end_backward(self) -> None:
+        """A top-level backward is over: teachers called before it are kept, the next micro-step begins."""
+        for forward in [held for held in self.pending if held.teacher]:
+            self.reach(forward)
+        self.micro += 1
+        self._call_counts.clear()
+        self._numbers.clear()
+
+    # ---- writing
+
+    def commit(self, step: int) -> None:
+        """Write the step's records in execution order and begin the next step."""
+        kept = sorted(self._kept, key=lambda sighting: sighting.sequence)
+        self.forget()
+        self.write(step, kept)
+
+    def write(self, step: int, sightings: list[Sighting]) -> None:
+        """Write these sightings, given in execution order, as one step."""
+        self.measurements.fetch()
+        records: list[TensorRecord] = []
+        values: dict[int, Any] = {}
+        first_of: dict[int, int] = {}
+        taken: set[TensorKey] = set()
+        for order, sighting in enumerate(sightings):
+            seen = sighting.seen
+            if seen.waiting_copy is not None:
+                seen.hash, seen.waiting_copy = hash_bytes(as_array(seen.waiting_copy)), None
+            key = _free_key(sighting.key(step), taken)
+            taken.add(key)
+            same_as = first_of.setdefault(id(seen), order) if seen.measured is not None else order
+            if same_as == order and seen.handle is not None:
+                values[order] = seen.handle
+            records.append(_record(sighting, key, order, same_as if same_as < order else None))
+        self.writer.commit(step, records, values)
+        self.records_written += len(records)
+
+    def forget(self) -> None:
+        """Begin a new step: drop what was kept, hold on to the forwards that may still be reached."""
+        self._kept = []
+        self.reached = []
+        self.pending = [held for held in self.pending if held.alive or (held.teacher and held.after_attempt)]
+        for held in self.pending:
+            held.after_attempt = False
+        self._identities.clear()
+        self._call_counts.clear()
+        self._numbers.clear()
+        self.micro = 0
+
+
+def _record(sighting: Sighting, key: TensorKey, order: int, same_as: int | None) -> TensorRecord:
+    measured = sighting.seen.measured or Measured()
+    parent = sighting.call.parent if sighting.call is not None else None
+    return TensorRecord(
+        key=key, order=order, dtype=sighting.dtype, shape=sighting.shape, stats=measured.stats,
+        hash=sighting.seen.hash, sketch=measured.sketch, resolution=measured.resolution, same_as=same_as,
+        within=parent.name if parent else "", within_call=parent.number if parent else 0,
+        total=sighting.total, has_values=sighting.seen.handle is not None,
+    )  # fmt: skip
+
+
+def _free_key(key: TensorKey, taken: set[TensorKey]) -> TensorKey:
+    """The key, or the next call number that is free (a second backward through one forward)."""
+    while key in taken:
+        key = TensorKey(key.step, key.phase, key.name, key.slot, key.micro, key.call + 1)
+    return key

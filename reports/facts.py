@@ -1,0 +1,99 @@
+"""The facts of both runs side by side, those that differ first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from align.reports.visible import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from align.records import RunInfo
+    from align.reports.phrases import Phrases
+
+EXPECTED_TO_DIFFER = frozenset({"started", "ended", "command"})
+"""Facts of any two runs that differ without a reason to look at them."""
+
+_PLAIN = (
+    "align_version",
+    "format_version",
+    "device_type",
+    "device_name",
+    "device_count",
+    "parameters_on",
+    "simulated",
+    "rank",
+    "world_size",
+    "detail",
+    "phases",
+    "steps_requested",
+    "steps_seen",
+    "autocast",
+    "optimizers",
+    "script_hash",
+    "command",
+    "started",
+    "ended",
+    "outcome",
+)
+_GROUPS = ("versions", "flags", "seeds", "environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact of both runs."""
+
+    name: str
+    reference: str
+    candidate: str
+    differs: bool
+
+
+def run_facts(run: RunInfo) -> dict[str, Any]:
+    """Every fact of a run under a flat name such as `flags.deterministic`."""
+    facts: dict[str, Any] = {name: getattr(run, name) for name in _PLAIN}
+    for group in _GROUPS:
+        entries: Mapping[str, Any] = getattr(run, group)
+        facts.update({f"{group}.{name}": entries[name] for name in sorted(entries)})
+    return facts
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """The order of facts: those of the run itself, then group by group in the order of the alphabet."""
+    if name in _PLAIN:
+        return _PLAIN.index(name), ""
+    return len(_PLAIN) + _GROUPS.index(name.partition(".")[0]), name
+
+
+def fact_text(value: Any, phrases: Phrases) -> str:
+    """One fact in words."""
+    if value is None or value in ("", ()):
+        return phrases["not_recorded"]
+    if isinstance(value, bool):
+        return phrases["yes" if value else "no"]
+    if isinstance(value, (tuple, list)):
+        return visible(" ".join(str(part) for part in value))
+    return visible(str(value))
+
+
+def compare_facts(reference: RunInfo, candidate: RunInfo, phrases: Phrases) -> tuple[Fact, ...]:
+    """The facts of both runs: those that differ first."""
+    left, right = run_facts(reference), run_facts(candidate)
+    facts = []
+    for name in sorted({*left, *right}, key=_rank):
+        one, other = left.get(name), right.get(name)
+        differs = one != other and name not in EXPECTED_TO_DIFFER
+        label = visible(name.replace("_", " ") if name in _PLAIN else name)
+        facts.append(Fact(label, fact_text(one, phrases), fact_text(other, phrases), differs))
+    known = [fact for fact in facts if {fact.reference, fact.candidate} != {phrases["not_recorded"]}]
+    return tuple(sorted(known, key=lambda fact: not fact.differs))
+
+
+def device_text(run: RunInfo, phrases: Phrases) -> str:
+    """The device of a run in one line: `Ascend910B (npu, simulated NPU), torch 2.1.0, torch_npu 2.1.0`."""
+    kind = f"{run.device_type}, {phrases['simulated']}" if run.simulated else run.device_type
+    device = f"{run.device_name} ({kind})" if run.device_name else kind
+    libraries = [f"{name} {run.versions[name]}" for name in ("torch", "torch_npu") if name in run.versions]
+    return visible(", ".join([device, *libraries]))

@@ -1,0 +1,161 @@
+"""The JSON of a comparison (format `align/1`): everything that a report shows, tensors and steps as columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from align.records import TimelineRow
+from align.reports.columns import columnar, finite, rounded
+from align.reports.rows import largest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from align.records import Comparison, DiffResult, Finding, ModuleInfo, RunInfo, TensorKey, TensorRecord
+
+FORMAT = "align/1"
+DIGITS = 6
+"""Significant digits of the numbers in columns; numbers of findings keep all theirs."""
+
+
+def diff_json(result: DiffResult) -> str:
+    """The document as text, with a newline at its end."""
+    return f"{_rendered(document(result), '')}\n"
+
+
+def document(result: DiffResult) -> dict[str, Any]:
+    """The document as plain values, its keys in a fixed order."""
+    return {
+        "format": FORMAT,
+        "verdict": str(result.verdict),
+        "summary": result.summary,
+        "first_divergence": _plain(result.first_divergence),
+        "findings": [_finding(finding) for finding in result.findings],
+        "resolution": _plain(result.resolution),
+        "counts": _plain(result.counts),
+        "runs": {
+            "reference": _run(result.reference_path, result.reference),
+            "candidate": _run(result.candidate_path, result.candidate),
+        },
+        "records": records_columns(result.comparisons),
+        "only_reference": _keys(result.only_reference),
+        "only_candidate": _keys(result.only_candidate),
+        "modules": _modules(result.modules),
+        "timeline": {
+            "reference": timeline_columns(result.reference_timeline),
+            "candidate": timeline_columns(result.candidate_timeline),
+        },
+    }
+
+
+_KEY_TEXTS: Mapping[str, Callable[[TensorKey], str]] = {
+    "phase": lambda key: str(key.phase),
+    "name": lambda key: key.name,
+    "slot": lambda key: key.slot,
+}
+_KEY_NUMBERS: Mapping[str, Callable[[TensorKey], Any]] = {
+    "step": lambda key: key.step,
+    "micro": lambda key: key.micro,
+    "call": lambda key: key.call,
+}
+_TEXTS: Mapping[str, Callable[[Comparison], str]] = {
+    "phase": lambda pair: str(pair.key.phase),
+    "name": lambda pair: pair.key.name,
+    "slot": lambda pair: pair.key.slot,
+    "status": lambda pair: str(pair.status),
+    "reference_dtype": lambda pair: pair.reference.dtype,
+    "candidate_dtype": lambda pair: pair.candidate.dtype,
+    "reference_shape": lambda pair: _shape(pair.reference),
+    "candidate_shape": lambda pair: _shape(pair.candidate),
+}
+_NUMBERS: Mapping[str, Callable[[Comparison], Any]] = {
+    "step": lambda pair: pair.key.step,
+    "micro": lambda pair: pair.key.micro,
+    "call": lambda pair: pair.key.call,
+    "relative_l2": lambda pair: _number(pair.relative_l2),
+    "floor": lambda pair: _number(pair.floor),
+    "times_floor": lambda pair: _number(pair.times_floor),
+    "limit": lambda pair: _number(pair.limit),
+    "unit": lambda pair: _number(pair.unit),
+    "reference_absolute_maximum": lambda pair: _number(largest(pair.reference)),
+    "candidate_absolute_maximum": lambda pair: _number(largest(pair.candidate)),
+    "reference_nans": lambda pair: pair.reference.stats.nans if pair.reference.stats else None,
+    "candidate_nans": lambda pair: pair.candidate.stats.nans if pair.candidate.stats else None,
+    "reference_infs": lambda pair: _infs(pair.reference),
+    "candidate_infs": lambda pair: _infs(pair.candidate),
+}
+
+
+def records_columns(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """The pairs as columns, in execution order."""
+    return columnar(_TEXTS, _NUMBERS, comparisons)
+
+
+def _keys(keys: Sequence[TensorKey]) -> dict[str, Any]:
+    return columnar(_KEY_TEXTS, _KEY_NUMBERS, keys)
+
+
+def _shape(record: TensorRecord) -> str:
+    return "x".join(map(str, record.shape))
+
+
+def _infs(record: TensorRecord) -> int | None:
+    return record.stats.positive_infs + record.stats.negative_infs if record.stats else None
+
+
+def _number(value: float | None) -> float | str | None:
+    return value if isinstance(value, int) else finite(rounded(value, DIGITS))
+
+
+def timeline_columns(timeline: Sequence[TimelineRow]) -> dict[str, Any]:
+    """The steps as columns of full precision."""
+    names = [field.name for field in dataclasses.fields(TimelineRow)]
+    return {"length": len(timeline), **{name: [_plain(getattr(row, name)) for row in timeline] for name in names}}
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold; NaN and infinities become the words nan, inf and -inf."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return finite(float(value))
+    # What is left are words, and numbers of numpy.
+    return _plain(value.item()) if hasattr(value, "item") else str(value)
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    names = ("code", "label", "severity", "summary", "where", "evidence", "arguments", "advice")
+    return {name: _plain(getattr(finding, name)) for name in names}
+
+
+def _run(path: str, run: RunInfo) -> dict[str, Any]:
+    return {"path": path, **_plain(run)}
+
+
+def _modules(modules: Sequence[ModuleInfo]) -> dict[str, Any]:
+    names = ("name", "class_name", "leaf", "compute_dtype")
+    return {"length": len(modules), **{name: [_plain(getattr(module, name)) for module in modules] for name in names}}
+
+
+def _rendered(value: Any, indent: str) -> str:
+    """JSON with one entry a line, but every list of plain values on one line: columns stay short."""
+    deeper = f"{indent}  "
+    if isinstance(value, dict) and value:
+        entries = [f"{deeper}{json.dumps(key)}: {_rendered(entry, deeper)}" for key, entry in value.items()]
+        return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(entry, (dict, list)) for entry in value):
+        return "[\n" + ",\n".join(f"{deeper}{_rendered(entry, deeper)}" for entry in value) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False)

@@ -1,0 +1,188 @@
+"""What one capture holds, as plain text: the run, its steps and modules, or the tensors asked for by name."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from align import wording
+from align.errors import UsageError
+from align.records import INIT_STEP, Phase, TensorRecord
+from align.reports.facts import device_text, fact_text, run_facts
+from align.reports.phrases import ENGLISH, Phrases
+from align.reports.rows import slot_text
+from align.reports.visible import shortened, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from align.records import ModuleInfo, RunInfo, TensorKey, TimelineRow
+
+MOST_STEPS = 20
+"""Rows of the timeline that are printed; the middle is left out of longer ones."""
+EXAMPLES = 3
+
+Groups = dict[tuple[int, Phase, str], list[TensorRecord]]
+"""Tensors of one module in one phase of one step."""
+
+_IN_HEAD = {"device_type", "device_name", "align_version", "format_version", "simulated", "outcome"}
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """One capture, read; `records` are per step, those of `init` under INIT_STEP."""
+
+    path: str
+    run: RunInfo
+    modules: Sequence[ModuleInfo]
+    records: Mapping[int, Sequence[TensorRecord]]
+    timeline: Sequence[TimelineRow] = ()
+
+
+def show_text(contents: Contents, names: Sequence[str] = (), phrases: Phrases = ENGLISH) -> str:
+    """The tensors whose names match, or the whole run when no name is given."""
+    lines = _tensor_lines(contents, names) if names else _run_lines(contents, phrases)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _run_lines(contents: Contents, phrases: Phrases) -> Iterator[str]:
+    run = contents.run
+    yield f"{visible(contents.path)}: {visible(run.outcome)}, align {run.align_version}, format {run.format_version}"
+    yield f"  device: {device_text(run, phrases)}"
+    for name, value in run_facts(run).items():
+        text = fact_text(value, phrases)
+        if name not in _IN_HEAD and text != phrases["not_recorded"]:
+            yield f"  {visible(name).replace('_', ' ') if '.' not in name else visible(name)}: {text}"
+    for note in run.notes:
+        yield f"  {phrases['note']}: {visible(note)}"
+    if contents.timeline:
+        yield from ("", "Timeline")
+        yield from _timeline_lines(contents.timeline)
+    yield from ("", "Tensors captured")
+    yield from _count_lines(contents.records)
+    yield from ("", f"Modules ({wording.count(len(contents.modules))})")
+    yield from _columns([[shortened(module.name), visible(module.class_name)] for module in contents.modules])
+
+
+def _timeline_lines(timeline: Sequence[TimelineRow]) -> Iterator[str]:
+    head = ["step", "loss", "learning rate", "loss scale", "gradient norm", "time", "remarks"]
+    shown = timeline if len(timeline) <= MOST_STEPS else [*timeline[: MOST_STEPS // 2], *timeline[-MOST_STEPS // 2 :]]
+    lines = list(_columns([head, *(_timeline_cells(row) for row in shown)], right=range(6)))
+    if len(shown) < len(timeline):
+        middle = 1 + MOST_STEPS // 2
+        lines.insert(middle, f"  ... {wording.count(len(timeline) - len(shown))} more steps")
+    yield from lines
+
+
+def _timeline_cells(row: TimelineRow) -> list[str]:
+    flags = (("skipped", row.skipped), ("not finite", row.nonfinite), (f"{row.micros} micro-steps", row.micros > 1))
+    return [
+        str(row.step),
+        _known(row.loss, wording.loss(row.loss)),
+        _known(row.learning_rate, wording.relative(row.learning_rate)),
+        _known(row.loss_scale, wording.loss_scale(row.loss_scale)),
+        _known(row.gradient_norm, wording.value(row.gradient_norm)),
+        _known(row.seconds, _duration(row.seconds)),
+        ", ".join([visible(row.optimizer), *(word for word, holds in flags if holds)]),
+    ]
+
+
+def _known(number: float, text: str) -> str:
+    return "" if math.isnan(number) else text
+
+
+def _duration(seconds: float) -> str:
+    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:,.2f} s"
+
+
+def _count_lines(records: Mapping[int, Sequence[TensorRecord]]) -> Iterator[str]:
+    """How many tensors of each phase every step holds."""
+    present = {record.key.phase for step in records.values() for record in step}
+    phases = [phase for phase in Phase if phase in present]
+    if not phases:
+        yield "  none"
+        return
+    rows = [["step", *map(str, phases)]]
+    for step in sorted(records):
+        counts = [sum(record.key.phase is phase for record in records[step]) for phase in phases]
+        rows.append(["init" if step == INIT_STEP else str(step), *map(wording.count, counts)])
+    yield from _columns(rows, right=range(len(rows[0])))
+
+
+def _tensor_lines(contents: Contents, names: Sequence[str]) -> Iterator[str]:
+    groups: Groups = {}
+    unmatched = set(names)
+    for step in sorted(contents.records):
+        for record in contents.records[step]:
+            hits = {name for name in names if _matches(record.key, name)}
+            if hits:
+                unmatched -= hits
+                groups.setdefault((step, record.key.phase, record.key.name), []).append(record)
+    for name in names:
+        if name in unmatched:
+            raise UsageError(_no_match(contents, name))
+    return _group_lines(groups, {module.name: module.class_name for module in contents.modules})
+
+
+def _matches(key: TensorKey, pattern: str) -> bool:
+    """Whether a name or glob means this tensor, by its module or by its module and slot."""
+    return fnmatch.fnmatchcase(key.name, pattern) or fnmatch.fnmatchcase(f"{key.name}.{key.slot}", pattern)
+
+
+def _no_match(contents: Contents, name: str) -> str:
+    known = {record.key.name: None for step in contents.records.values() for record in step}
+    close = difflib.get_close_matches(name, known, n=EXAMPLES, cutoff=0.5) or list(known)[:EXAMPLES]
+    path = visible(contents.path)
+    if not close:
+        return f"Cannot show '{visible(name)}': '{path}' holds no tensor. Capture it again with --steps 0:1."
+    listed = ", ".join(f"'{shortened(candidate)}'" for candidate in close)
+    reason = f"no tensor of '{path}' has that name"
+    return f"Cannot show '{visible(name)}': {reason}. Names in it: {listed}; * stands for anything."
+
+
+def _group_lines(groups: Groups, classes: Mapping[str, str]) -> Iterator[str]:
+    head = ["", "dtype", "shape", "min", "max", "mean", "rms", "zeros", "NaN", "Inf", "hash"]
+    cells = [head, *(_tensor_cells(record) for group in groups.values() for record in group)]
+    lines = iter(_columns(cells, right=range(3, 10)))
+    yield next(lines)
+    for (step, phase, name), group in groups.items():
+        kind = f" ({visible(classes[name])})" if name in classes else ""
+        yield f"{wording.step(step)}, {phase}: {shortened(name)}{kind}"
+        for _ in group:
+            yield next(lines)
+
+
+def _tensor_cells(record: TensorRecord) -> list[str]:
+    stats = record.stats
+    shape = wording.shape(record.shape)
+    digest = "" if record.hash is None else wording.short_hash(record.hash)
+    cells = [shortened(slot_text(record.key)), wording.dtype(record.dtype), shape]
+    if stats is None:
+        return [*cells, *[""] * 7, digest]
+    # Integers are read as they are; their mean is a number like any other.
+    exact = "float" not in record.dtype
+    ends = [wording.count(int(end)) if exact else wording.value(end) for end in (stats.minimum, stats.maximum)]
+    values = [*ends, wording.value(stats.mean), wording.value(stats.rms)]
+    return [
+        *cells,
+        *(values if stats.count > stats.nonfinite else [""] * len(values)),
+        wording.percent(stats.zeros / stats.count) if stats.count else "",
+        wording.count(stats.nans),
+        wording.count(stats.positive_infs + stats.negative_infs),
+        digest,
+    ]
+
+
+def _columns(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> Iterator[str]:
+    """Rows with their columns under each other; `right` are the columns of numbers."""
+    numbers = frozenset(right)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if place in numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield f"  {'  '.join(cells)}"

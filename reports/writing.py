@@ -1,0 +1,58 @@
+"""Writing a report: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from align.errors import UsageError
+
+
+def check_writable(path: str) -> None:
+    """Raise a sentence when a report cannot be written there, before the work for it is done."""
+    target = Path(path)
+    if path == "":
+        message = "Cannot write a report: the name of the file is empty. Name a file."
+        raise UsageError(message)
+    if target.is_dir():
+        message = f"Cannot write '{path}': it is a folder. Name a file in it."
+        raise UsageError(message)
+    folder = target.resolve().parent
+    if not folder.is_dir():
+        message = f"Cannot write '{path}': the folder '{folder}' does not exist. Make it first, or name another file."
+        raise UsageError(message)
+    if not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
+        message = f"Cannot write '{path}': the folder '{folder}' is not writable. Name a file elsewhere."
+        raise UsageError(message)
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a file in one move: readers see the old file or the whole new one."""
+    check_writable(path)
+    # Through a link, so that the link stays one.
+    target = Path(path).resolve()
+    temporary = ""
+    try:
+        if target.exists() and not target.is_file():
+            # A device or a pipe is written to, never replaced.
+            target.write_text(text, encoding="utf-8")
+            return
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(target)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        message = f"Cannot write '{path}': {reason}. Name a file elsewhere, or free the space."
+        raise UsageError(message) from error
+
+
+def _umask() -> int:
+    # The only portable way to read the mask is to set it for a moment.
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,75 @@
+"""What tests share: texts to compare with, and a browser to open pages in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--enable-logging=stderr",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the texts of tests/golden anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with the one kept under tests/golden, or keeps it with --update-golden."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.exists(), f"tests/golden/{name} is missing: run pytest --update-golden and read what it wrote"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A headless Chromium with an empty profile of its own."""
+
+    program: str
+    profile: Path
+
+    def run(self, page: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+        """Open a page once, without any network."""
+        command = [self.program, *QUIET, f"--user-data-dir={self.profile}", *flags, page.as_uri()]
+        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=120)
+
+    def dom(self, page: Path, *flags: str) -> tuple[str, list[str]]:
+        """The page's elements after its script ran, and what the page said on the console."""
+        done = self.run(page, "--dump-dom", *flags)
+        return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if program is None:
+        sentence = "No Chromium is installed, so pages cannot be opened; install the package chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    return Browser(program, tmp_path_factory.mktemp("chromium"))

@@ -1,0 +1,81 @@
+"""The terminal text of a comparison, whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable
+
+import pytest
+
+from align.records import DiffResult
+from align.reports.text import diff_text, print_diff
+from tests import report_samples
+
+SAMPLES: dict[str, Callable[[], DiffResult]] = {
+    "diverged": report_samples.diverged,
+    "aligned": report_samples.aligned,
+    "equality": report_samples.equality,
+    "nonfinite": report_samples.nonfinite,
+    "incomparable": report_samples.incomparable,
+}
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_text_is_the_golden_one(name: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"diff_{name}.txt", diff_text(SAMPLES[name]()))
+
+
+def test_text_is_short_and_narrow() -> None:
+    lines = diff_text(report_samples.huge()).splitlines()
+
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 120
+
+
+def test_print_to_a_file_has_no_colour() -> None:
+    stream = io.StringIO()
+
+    print_diff(report_samples.diverged(), stream)
+
+    assert stream.getvalue() == diff_text(report_samples.diverged())
+
+
+def test_print_to_a_terminal_has_colour_and_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "100")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Terminal()
+
+    print_diff(report_samples.diverged(), stream)
+
+    coloured = stream.getvalue()
+    assert coloured.startswith("\x1b[1;31mDIVERGED  gpu.h5 (reference) against npu.h5 (candidate)\x1b[0m\n")
+    plain = coloured
+    for code in ("\x1b[1;31m", "\x1b[1m", "\x1b[33m", "\x1b[0m"):
+        plain = plain.replace(code, "")
+    assert plain == diff_text(report_samples.diverged())
+
+
+def test_a_command_in_a_sentence_is_never_broken() -> None:
+    result = report_samples.nonfinite()
+
+    text = diff_text(result, width=30)
+
+    assert "\n`align show npu.h5 layers.1.attn`,\n" in text
+
+
+def test_hostile_names_are_shown_as_escapes() -> None:
+    result = report_samples.aligned()
+    hostile = dataclasses.replace(result, summary="a\x1b[31mred\u202eb", candidate_path="x/\x07bell.h5")
+
+    text = diff_text(hostile)
+
+    assert text.startswith("ALIGNED  gpu.h5 (reference) against \\u0007bell.h5 (candidate)\na\\u001b[31mred\\u202eb\n")

@@ -1,0 +1,140 @@
+"""Every example script runs on the CPU, says what it did, and saves what it says."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+WORKLOADS = ["gpt2", "llama", "digits_cnn"]
+LIBRARY = {"gpt2": "transformers", "llama": "transformers", "digits_cnn": "sklearn"}
+CASES = ["where_sqrt", "key_norm_eps", "packed_mask", "all_ignored", "bf16_split", "double_shift"]
+STEPS = sorted(path.stem for path in (FIXTURES / "workloads/steps").glob("*.py"))
+BENCHMARK_SIZE = ["--layers", "6", "--width", "512", "--heads", "8", "--batch", "4", "--length", "256"]
+
+
+def run(script: str, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of `fixtures` in its own process, with warnings from torch as errors."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error::UserWarning:torch"}
+    command = [sys.executable, str(FIXTURES / script), *args]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def losses_of(finished: subprocess.CompletedProcess[str]) -> list[float]:
+    """Return the printed losses of a script that ended well."""
+    assert finished.returncode == 0, finished.stderr
+    printed = re.findall(r"^step (\d+) loss (\S+)", finished.stdout, flags=re.MULTILINE)
+    assert [int(step) for step, _ in printed] == list(range(len(printed)))
+    return [float(loss) for _, loss in printed]
+
+
+def assert_saved(path: Path, losses: list[float]) -> None:
+    """Check that the file holds these losses, finite weights and the states of three generators."""
+    saved = torch.load(path, weights_only=False)
+    assert saved["losses"] == losses
+    assert set(saved["rng"]) == {"python", "numpy", "torch"}
+    assert all(weight.isfinite().all() for weight in saved["model"].values())
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_trains_and_saves(name: str, precision: str, tmp_path: Path) -> None:
+    pytest.importorskip(LIBRARY[name])
+    path = tmp_path / "run.pt"
+    args = ["--device", "cpu", "--precision", precision, "--steps", "2", "--save", str(path)]
+    losses = losses_of(run(f"workloads/{name}.py", *args))
+    assert len(losses) == 2
+    assert losses[1] < losses[0]
+    assert_saved(path, losses)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("gpt2", ["--checkpointing", "--accumulate", "2", "--dropout", "0.1"], id="gpt2-checkpointing"),
+        pytest.param("gpt2", ["--attention", "sdpa", "--fused", "--clip", "0"], id="gpt2-sdpa-fused"),
+        pytest.param("gpt2", ["--optimizer", "sgd", *BENCHMARK_SIZE, "--steps", "1"], id="gpt2-benchmark-size"),
+        pytest.param("llama", ["--attention", "sdpa", "--accumulate", "2", "--dropout", "0.1"], id="llama-sdpa"),
+        pytest.param("digits_cnn", ["--workers", "2", "--optimizer", "adamw", "--layers", "3"], id="digits-workers"),
+    ],
+)
+def test_a_workload_takes_its_options(name: str, options: list[str]) -> None:
+    pytest.importorskip(LIBRARY[name])
+    losses = losses_of(run(f"workloads/{name}.py", "--device", "cpu", "--steps", "2", *options))
+    assert losses
+    assert all(math.isfinite(loss) for loss in losses)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("variant", ["good", "bad"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_runs(name: str, variant: str, precision: str) -> None:
+    losses = losses_of(run(f"cases/{name}.py", "--variant", variant, "--precision", precision, "--steps", "2"))
+    assert len(losses) == 2
+    assert all(math.isfinite(loss) for loss in losses)
+
+
+@pytest.mark.parametrize("variant", ["good", "bad"])
+def test_all_ignored_poisons_only_the_bad_run(variant: str) -> None:
+    losses = losses_of(run("cases/all_ignored.py", "--variant", variant))
+    expected = [False, False, True, True, True] if variant == "bad" else [False] * 5
+    assert [math.isnan(loss) for loss in losses] == expected
+
+
+@pytest.mark.parametrize("name", [name for name in STEPS if name != "exception"])
+def test_a_step_script_trains_and_saves(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.pt"
+    losses = losses_of(run(f"workloads/steps/{name}.py", "--steps", "2", "--save", str(path)))
+    assert len(losses) == 2
+    assert_saved(path, losses)
+
+
+def test_the_exception_comes_at_step_2_and_what_was_trained_is_saved(tmp_path: Path) -> None:
+    path = tmp_path / "run.pt"
+    finished = run("workloads/steps/exception.py", "--save", str(path))
+    assert finished.returncode == 1
+    assert finished.stderr.splitlines()[-1] == "ValueError: this call was meant to fail"
+    assert finished.stdout.count("step ") == 2
+    assert_saved(path, torch.load(path, weights_only=False)["losses"])
+
+
+@pytest.mark.parametrize("name", ["scaler_skip", "fused_scaler"])
+def test_the_first_three_steps_are_skipped(name: str) -> None:
+    finished = run(f"workloads/steps/{name}.py", "--steps", "5")
+    losses = losses_of(finished)
+    assert re.findall(r"scale (\S+)$", finished.stdout, flags=re.MULTILINE) == [
+        "262144.0",
+        "131072.0",
+        "65536.0",
+        "32768.0",
+        "32768.0",
+    ]
+    assert losses[0] == losses[1] == losses[2] == losses[3] > losses[4]
+
+
+def test_validation_in_grad_mode_changes_no_loss() -> None:
+    plain = run("workloads/steps/validation.py", "--steps", "2")
+    with_grad = run("workloads/steps/validation.py", "--steps", "2", "--grad")
+    assert losses_of(plain) == losses_of(with_grad)
+    assert plain.stdout == with_grad.stdout
+
+
+def test_both_kinds_of_checkpointing_train_alike() -> None:
+    plain = run("workloads/steps/checkpointing.py", "--steps", "2")
+    reentrant = run("workloads/steps/checkpointing.py", "--steps", "2", "--reentrant")
+    assert losses_of(plain) == losses_of(reentrant)
+
+
+def test_a_wrong_backward_leaves_the_first_loss_and_changes_the_next() -> None:
+    right = losses_of(run("workloads/steps/shared_input.py", "--steps", "2"))
+    wrong = losses_of(run("workloads/steps/shared_input.py", "--steps", "2", "--wrong-backward", "k_proj"))
+    assert right[0] == wrong[0]
+    assert right[1] != wrong[1]
