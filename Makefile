@@ -25,8 +25,9 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/python fixtures/demo.py
 
+# A file stays with one process, since its tests share costly captures; the files start in the order of their names.
 test: lint chromium
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/capture_overhead.py

@@ -32,7 +32,7 @@ class Field(NamedTuple):
 
 
 LAYOUT = (
-    Entry("/", "group", "Attribute `align_format`: the format version, an integer."),
+    Entry("/", "group", "Attributes: `align_format`, the format version; `sign_table`, the id of the signs."),
     Entry(
         "/run", "text", "The facts of the run as one JSON object, padded with spaces so that it is rewritten in place."
     ),
@@ -106,6 +106,34 @@ TIMELINE_FIELDS = (
     Field("nonfinite", "bool", "A loss or gradient was NaN or infinite."),
     Field("micros", "int32", "Forward and backward passes in the step."),
     Field("optimizer", "int32", "Class of the optimizer (position in /names)."),
+)
+
+RUN_FIELDS = (
+    Field("align_version", "text", "The align that wrote the file."),
+    Field("format_version", "integer", "The format of the file."),
+    Field("device_type", "text", "Where the training ran: cpu, cuda, npu."),
+    Field("device_name", "text", "The device by its maker's name."),
+    Field("device_count", "integer", "How many devices the process could see."),
+    Field("parameters_on", "text", "The device that held the parameters."),
+    Field("simulated", "true or false", "The device was a simulation."),
+    Field("rank", "integer", "The rank of the process, from 0."),
+    Field("world_size", "integer", "How many ranks there were."),
+    Field("detail", "text", "How much was kept of each tensor: stats, sketch or tensors."),
+    Field("phases", "list", "The phases that were captured."),
+    Field("steps_requested", "text", "The steps that were asked for, as in 0:3."),
+    Field("versions", "object", "Versions of Python, libraries and drivers."),
+    Field("environment", "object", "Environment variables that change numbers, where they were set."),
+    Field("flags", "object", "Switches of torch that change numbers: deterministic algorithms, TF32, HF32, others."),
+    Field("seeds", "object", "Seeds and digests of the states of the random number generators."),
+    Field("autocast", "text or null", "The dtype of autocast, where it was on."),
+    Field("command", "list", "The command line of the script."),
+    Field("script_hash", "text", "SHA-256 of the script."),
+    Field("optimizers", "list", "The classes of the optimizers."),
+    Field("started", "text", "When the run began."),
+    Field("ended", "text", "When the run ended."),
+    Field("outcome", "text", "How it ended; `unfinished` while it runs, and for ever if it was killed."),
+    Field("steps_seen", "integer", "How many steps the run took, captured or not."),
+    Field("notes", "list", "The troubles that the capture met."),
 )
 
 PHASES = tuple(Phase)

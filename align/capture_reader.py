@@ -6,25 +6,23 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
-from align.capture_format import FORMAT_VERSION, PHASES, decode_text, step_group, step_number, value_path
+from align.capture_format import FORMAT_VERSION, TIMELINE_DTYPE, decode_text, step_group, step_number, value_path
+from align.capture_index import highest_text, unpack_records
 from align.errors import CaptureFileError, NewerCaptureFile, NotACaptureFile, TruncatedCaptureFile
-from align.records import INIT_STEP, ModuleInfo, RunInfo, TensorKey, TensorRecord, TensorStats, TimelineRow
+from align.records import INIT_STEP, ModuleInfo, RunInfo, TensorRecord, TimelineRow
 from align.steady_file import SteadyFile
 from align.value_types import as_numbers, file_type, storage_dtype
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _ATTEMPTS = 3
@@ -103,7 +101,8 @@ class Capture:
         with _reading(self.path):
             rows = self._file["timeline"][...].tolist()
         texts = self._read_texts(max((row[-1] for row in rows), default=-1))
-        return [TimelineRow(*row[:-1], texts[row[-1]]) for row in rows]
+        names = TIMELINE_DTYPE.names or ()
+        return [TimelineRow(**{**dict(zip(names, row, strict=True)), "optimizer": texts[row[-1]]}) for row in rows]
 
     def records(self, step: int) -> list[TensorRecord]:
         """The records of a step in execution order; `INIT_STEP` gives those before step 0."""
@@ -118,12 +117,12 @@ class Capture:
     def raw_values(self, record: TensorRecord) -> NDArray[Any]:
         """The values of a record as they were kept; bfloat16 and float8 as unsigned integers."""
         if not record.has_values:
-            msg = f"Cannot read the values of {record.key} from '{self.path}': they were not kept. " + (
+            raise CaptureFileError(
+                f"Cannot read the values of '{record.key}' from '{self.path}': they were not kept. "
                 "Capture again with --detail tensors."
             )
-            raise CaptureFileError(msg)
         with _reading(self.path):
-            dataset = self._file["/".join(value_path(record.key))]
+            dataset = self._file["/".join(value_path(record.key)).encode("utf-8", "surrogatepass")]
             data = np.empty(dataset.shape, dtype=storage_dtype(record.dtype) or dataset.dtype)
             if data.size:
                 dataset.id.read(h5py.h5s.ALL, h5py.h5s.ALL, data, file_type(record.dtype, data.dtype))
@@ -145,42 +144,10 @@ class Capture:
             raise CaptureFileError(msg)
         with _reading(self.path):
             group = self._file[step_group(step)]
-            index = group["index"][...]
-            sketches = group["sketches"][...]
-        columns = [index[name].tolist() for name in index.dtype.names]
-        highest = max((int(index[name].max()) for name in _TEXT_COLUMNS), default=-1) if len(index) else -1
-        texts = self._read_texts(highest)
-        shapes = {text: _parse_shape(texts[text]) for text in set(index["shape"].tolist())}
-        return [_record(step, row, texts, shapes, sketches) for row in zip(*columns, strict=True)]
-
-
-_TEXT_COLUMNS = ("name", "slot", "within", "dtype", "shape")
-
-
-def _record(
-    step: int,
-    row: tuple[Any, ...],
-    texts: list[str],
-    shapes: dict[int, tuple[int, ...]],
-    sketches: NDArray[np.float32],
-) -> TensorRecord:
-    (order, phase, name, slot, micro, call, within, within_call, dtype, shape, same_as, total, has_values,
-     has_hash, has_stats, digest, *numbers, resolution, start, length) = row  # fmt: skip
-    return TensorRecord(
-        TensorKey(step, PHASES[phase], texts[name], texts[slot], micro, call),
-        order,
-        texts[dtype],
-        shapes[shape],
-        TensorStats(*numbers) if has_stats else None,
-        digest if has_hash else None,
-        sketches[start : start + length] if start >= 0 else None,
-        resolution,
-        same_as if same_as >= 0 else None,
-        texts[within],
-        within_call,
-        total,
-        has_values,
-    )
+            index, sketches = group["index"][...], group["sketches"][...]
+        texts = self._read_texts(highest_text(index))
+        with _reading(self.path):
+            return unpack_records(step, index, sketches, texts)
 
 
 def open_capture(path: str | os.PathLike[str]) -> Capture:
@@ -198,18 +165,13 @@ def open_capture(path: str | os.PathLike[str]) -> Capture:
 def find_ranks(path: str | os.PathLike[str]) -> list[Path]:
     """The files of all ranks of a run, in order: `npu.h5` gives `npu.rank0000.h5`, ...; empty if there are none."""
     path = Path(path)
-    digits = "[0-9]" * 4
-    return sorted(path.parent.glob(f"{_literal(path.stem)}.rank{digits}{_literal(path.suffix)}"))
-
-
-def _literal(text: str) -> str:
-    """A text in which no character is a wildcard."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
+    rank = re.compile(re.escape(path.stem) + r"\.rank\d{4,}" + re.escape(path.suffix))
+    return sorted(file for file in path.parent.glob("*") if rank.fullmatch(file.name))
 
 
 def _check_readable(path: Path) -> None:
     """Say why the path cannot be read at all."""
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a name is too long
         msg = f"Cannot read '{path}': it is a folder. Name a capture file in it."
         raise NotACaptureFile(msg)
     try:
@@ -222,6 +184,8 @@ def _check_readable(path: Path) -> None:
         reason = os.strerror(error.errno or 0).lower()
         msg = f"Cannot read '{path}': {reason}. Check who owns it and what its permissions are."
         raise CaptureFileError(msg) from error
+    if not head:
+        raise NotACaptureFile(f"Cannot read '{path}': it is empty, its capture ended before it began. Capture again.")
     if head != _SIGNATURE:
         msg = f"Cannot read '{path}': it is not an HDF5 file. Name a file that 'align capture' wrote."
         raise NotACaptureFile(msg)
@@ -247,19 +211,20 @@ def _open(path: Path) -> Capture:
 def _check_version(path: Path, file: h5py.File) -> int:
     """The format version of a file that this align can read."""
     with _reading(path):
-        version = file.attrs.get("align_format")
-        run = file.get("run")
-        author = None if version is None or run is None else _parse_run(run[()], int(version)).align_version
-    if author is None:
+        version = int(file.attrs.get("align_format", 0))
+        facts = file["run"][()] if "run" in file else b""
+    if not version or not facts:
         msg = f"Cannot read '{path}': it is an HDF5 file, but not a capture. Name a file that 'align capture' wrote."
         raise NotACaptureFile(msg)
-    if int(version) > FORMAT_VERSION:
+    if version > FORMAT_VERSION:
+        with _reading(path):
+            author = _parse_run(facts, version).align_version
         msg = (
-            f"Cannot read '{path}': it has capture format {int(version)}, written by align {author}, and this align "
+            f"Cannot read '{path}': it has capture format {version}, written by align {author}, and this align "
             f"reads formats up to {FORMAT_VERSION}. Update it with 'pip install -U torch-align'."
         )
         raise NewerCaptureFile(msg)
-    return int(version)
+    return version
 
 
 def _damage(path: Path, error: OSError) -> str:
@@ -288,7 +253,3 @@ def _parse_run(data: bytes, version: int) -> RunInfo:
         if name in known:
             known[name] = tuple(known[name])
     return RunInfo(**{**known, "format_version": version})
-
-
-def _parse_shape(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(","))) if text else ()

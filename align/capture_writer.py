@@ -7,80 +7,70 @@ import json
 import os
 import re
 import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from align.capture_format import (
     FORMAT_VERSION,
     INDEX_DTYPE,
     MODULE_DTYPE,
-    PHASES,
     TIMELINE_DTYPE,
     encode_text,
     step_group,
     value_path,
 )
+from align.capture_index import Texts, pack_records
 from align.errors import CaptureError, CaptureFileError
-from align.records import TensorStats
+from align.records import ModuleInfo, RunInfo, TensorRecord, TimelineRow
+from align.sketch import SIGN_TABLE_ID
 from align.steady_file import SteadyFile
-from align.value_types import file_type, storage_dtype
+from align.value_types import as_stored, file_type
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from align.records import ModuleInfo, RunInfo, TensorRecord, TimelineRow
-
-Handle: TypeAlias = h5py.h5d.DatasetID
+Handle: TypeAlias = Any
 """Values that are in the file without a name yet; dropping the handle gives their space back."""
 
-_NO_STATS = TensorStats(0)
-_PHASE_NUMBERS = {phase: number for number, phase in enumerate(PHASES)}
-_CHUNK_ROWS = {"names": 1024, "modules": 256, "timeline": 512}
-_RUN_SLACK = 16384
+_CHUNK_ROWS = {"names": 512, "modules": 256, "timeline": 256}
+_RUN_SLACK = 4096
 _META_BLOCK = 1 << 13
-_CACHE = 1 << 25
+_CACHE = 1 << 22
+_ELSEWHERE = "Choose another place with -o."
 _H5_ERRORS = (OSError, RuntimeError, ValueError, KeyError)
 
 
 class CaptureWriter:
     """One capture file being written; only the process that opened it ever touches it.
 
-    Every object of a step is written without a name, flushed, and only then linked and flushed again: what the
-    root of the file points to is always complete, so that a killed process leaves a file that opens.
+    A step becomes part of the file when `commit` returns, whole or not at all. After a failed write every call
+    but `close` raises the same CaptureFileError, and the file keeps what was committed before.
     """
 
     def __init__(self, path: str | os.PathLike[str], run: RunInfo, *, force: bool = False) -> None:
         self.path = Path(path)
         self.bytes_written = 0
+        self.closed = False
         self._steady = _create(self.path, force=force)
         self._file = _open_hdf5(self._steady)
         self._failure: CaptureFileError | None = None
-        self._closed = False
         self._run_place = (0, 0)
-        self._texts: dict[str, int] = {}
-        self._new_texts: list[str] = []
+        self._texts = Texts()
         self._committed: set[int] = set()
         _open_writers.add(self)
-        with self._guard():
-            self._file.attrs["align_format"] = np.int64(FORMAT_VERSION)
-            _append_only(self._file, "names", h5py.string_dtype())
-            _append_only(self._file, "modules", MODULE_DTYPE)
-            _append_only(self._file, "timeline", TIMELINE_DTYPE)
-            self._write_run(run)
-            self._settle()
-
-    @property
-    def closed(self) -> bool:
-        """Whether the file is closed."""
-        return self._closed
+        try:
+            self._begin(_run_text(run))
+        except CaptureFileError as error:
+            self.abandon()
+            if self.path.is_file():
+                self.path.unlink()
+            reason = _reason(error.__cause__ or error)
+            raise CaptureError(f"Cannot write '{self.path}': {reason}. {_ELSEWHERE}") from error
 
     @property
     def failed(self) -> bool:
@@ -89,8 +79,7 @@ class CaptureWriter:
 
     def add_values(self, array: NDArray[Any], dtype: str) -> Handle:
         """Write the values now; `commit` gives them their name. bfloat16 and float8 come as unsigned integers."""
-        stored = storage_dtype(dtype) or array.dtype.newbyteorder("<")
-        data = np.asarray(array, dtype=stored, order="C")
+        data = np.asarray(as_stored(array, dtype), order="C")
         with self._guard():
             handle = self._write(data, file_type(dtype, data.dtype))
         self.bytes_written += data.nbytes
@@ -99,14 +88,15 @@ class CaptureWriter:
     def commit(self, step: int, records: Sequence[TensorRecord], values: Mapping[int, Handle]) -> None:
         """Write a finished step: its index, its sketches and the names of its values (order -> handle).
 
-        The handles are used up: they are closed.
+        A record that is the same tensor as an earlier one gets a hard link to the values of that one. The handles
+        are used up.
         """
         if step in self._committed:
             msg = f"Cannot write step {step} to '{self.path}': it is already there. Commit every step once."
             raise CaptureFileError(msg)
         handles = _with_shared(records, values)
         paths = _value_paths(records, handles, self.path)
-        index, sketches = self._index(records, handles)
+        index, sketches = pack_records(records, handles, self._texts)
         with self._guard():
             group = h5py.h5g.create(self._file.id, None)
             h5py.h5o.link(self._write(index, h5py.h5t.py_create(INDEX_DTYPE, logical=True)), group, b"index")
@@ -122,12 +112,13 @@ class CaptureWriter:
 
     def append_modules(self, modules: Sequence[ModuleInfo]) -> None:
         """Append to the module table; a later row of the same name replaces an earlier one."""
+        position = self._texts.position
         rows = [
             (
-                self._text(module.name),
-                self._text(module.class_name),
+                position(module.name),
+                position(module.class_name),
                 module.leaf,
-                -1 if module.compute_dtype is None else self._text(module.compute_dtype),
+                -1 if module.compute_dtype is None else position(module.compute_dtype),
                 module.matmul,
                 module.conv,
                 module.piecewise,
@@ -137,7 +128,7 @@ class CaptureWriter:
         self._append("modules", np.array(rows, dtype=MODULE_DTYPE))
 
     def append_timeline(self, rows: Sequence[TimelineRow]) -> None:
-        """Append to the timeline; `flush` makes it visible to readers."""
+        """Append to the timeline; `flush` or the next `commit` makes it visible to readers."""
         table = [
             (
                 row.step,
@@ -149,83 +140,95 @@ class CaptureWriter:
                 row.skipped,
                 row.nonfinite,
                 row.micros,
-                self._text(row.optimizer),
+                self._texts.position(row.optimizer),
             )
             for row in rows
         ]
         self._append("timeline", np.array(table, dtype=TIMELINE_DTYPE))
 
     def update_run(self, run: RunInfo) -> None:
-        """Replace the facts of the run and flush."""
+        """Replace the facts of the run; `flush` or the next `commit` makes them visible to readers."""
+        facts = _run_text(run)
         with self._guard():
-            self._write_run(run)
-            self._settle()
+            self._write_run(facts)
+        self.flush()
 
     def flush(self) -> None:
-        """Make the timeline and the modules visible to readers, now or, while a step is being written, with it."""
+        """Make what was appended visible to readers: now, or with the step if values are waiting for `commit`."""
         with self._guard():
-            # Values without a name would become part of what must not change any more.
+            # Settling would freeze values that may still be dropped.
             if not h5py.h5f.get_obj_count(self._file.id, h5py.h5f.OBJ_DATASET):
                 self._settle()
 
     def close(self, run: RunInfo) -> None:
         """Write the last facts of the run and close; after a failed write, save what can be saved, without raising."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
+        facts = _run_text(run)
         try:
             if not self.failed:
                 with self._guard():
-                    self._write_run(run)
+                    self._write_run(facts)
                     self._file.close()
                     self._steady.settle()
         finally:
             if self.failed:
-                self._close_failed(run)
+                self._close_failed(facts)
             self._steady.close()
 
     def abandon(self) -> None:
-        """Close without writing: the file stays what it was when its last step was finished."""
-        self._closed = True
+        """Close without writing: the file stays what it was when it was last settled."""
+        self.closed = True
         self._steady.give_up(OSError("abandoned"))
         with suppress(*_H5_ERRORS):
             self._file.close()
+        self._steady.close()
 
-    def _close_failed(self, run: RunInfo) -> None:
+    def _close_failed(self, facts: bytes) -> None:
         """Let HDF5 write its remains into the void, then put the facts of the run over the old ones."""
         with suppress(*_H5_ERRORS):
             self._file.close()
         start, size = self._run_place
-        data = _run_text(run)
-        if len(data) <= size:
+        if len(facts) <= size:
             with suppress(OSError):
-                self._steady.overwrite(start, data.ljust(size))
+                self._steady.overwrite(start, facts.ljust(size))
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Turn the first failed write into a sentence, and keep the file as the last flush left it."""
+        """Turn the first failed write into a sentence, and keep the file as it was last settled."""
         if self._failure is not None:
             raise self._failure
         try:
             yield
         except _H5_ERRORS as error:
-            self._fail(error)
+            raise self._fail(error) from error
         except BaseException as stop:
-            # Raised by a signal handler, perhaps inside HDF5, which is of no use any more then.
-            self._fail(stop, raises=False)
+            # A signal handler raised, perhaps inside HDF5, which is of no use any more then.
+            self._fail(stop)
             raise
         if self._steady.error is not None:
-            self._fail(self._steady.error)
+            raise self._fail(self._steady.error) from self._steady.error
         interruption, self._steady.interruption = self._steady.interruption, None
         if interruption is not None:
             raise interruption
 
-    def _fail(self, error: BaseException, *, raises: bool = True) -> None:
+    def _fail(self, error: BaseException) -> CaptureFileError:
         self._steady.give_up(OSError(str(error)))
-        msg = f"Cannot write '{self.path}': {_reason(error)}. The steps that were finished before are in the file."
-        self._failure = CaptureFileError(msg)
-        if raises:
-            raise self._failure from error
+        self._failure = CaptureFileError(
+            f"Cannot write '{self.path}': {_reason(error)}. The steps that were finished before are in the file."
+        )
+        return self._failure
+
+    def _begin(self, facts: bytes) -> None:
+        with self._guard():
+            self._file.attrs["align_format"] = np.int64(FORMAT_VERSION)
+            self._file.attrs["sign_table"] = np.int64(SIGN_TABLE_ID)
+            _append_only(self._file, "names", h5py.string_dtype())
+            _append_only(self._file, "modules", MODULE_DTYPE)
+            _append_only(self._file, "timeline", TIMELINE_DTYPE)
+            self._write_run(facts)
+            self._settle()
 
     def _settle(self) -> None:
         self._file.flush()
@@ -233,25 +236,17 @@ class CaptureWriter:
         run = self._file["run"]
         self._run_place = (run.id.get_offset(), run.dtype.itemsize)
 
-    def _write(self, data: NDArray[Any], kind: Any) -> Handle:  # noqa: ANN401 - h5py has no types
+    def _write(self, data: NDArray[Any], kind: Any) -> Handle:
         """Write an array into a dataset without a name."""
         dataset = h5py.h5d.create(self._file.id, None, kind, _space(data.shape), _contiguous())
         if data.size:
             dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, data, kind)
         return dataset
 
-    def _text(self, text: str) -> int:
-        """The position of a text in /names."""
-        position = self._texts.get(text)
-        if position is None:
-            position = self._texts[text] = len(self._texts)
-            self._new_texts.append(text)
-        return position
-
     def _append_texts(self) -> None:
-        if self._new_texts:
-            _extend(self._file["names"], np.array([encode_text(text) for text in self._new_texts], dtype=object))
-            self._new_texts = []
+        texts = self._texts.take_new()
+        if texts:
+            _extend(self._file["names"], np.array([encode_text(text) for text in texts], dtype=object))
 
     def _append(self, table: str, rows: NDArray[Any]) -> None:
         with self._guard():
@@ -259,99 +254,31 @@ class CaptureWriter:
             _extend(self._file[table], rows)
         self.bytes_written += rows.nbytes
 
-    def _write_run(self, run: RunInfo) -> None:
+    def _write_run(self, facts: bytes) -> None:
         """Write the facts of the run in place; a new dataset only where they have outgrown the old one."""
-        data = _run_text(run)
         old = self._file.get("run")
-        if old is not None and len(data) <= old.dtype.itemsize:
-            old[()] = data.ljust(old.dtype.itemsize)
+        if old is not None and len(facts) <= old.dtype.itemsize:
+            old[()] = facts.ljust(old.dtype.itemsize)
             return
         if old is not None:
             del self._file["run"]
-        size = len(data) + _RUN_SLACK
-        self._file.create_dataset("run", data=np.array(data.ljust(size), dtype=h5py.string_dtype("utf-8", size)))
-
-    def _index(
-        self, records: Sequence[TensorRecord], handles: Mapping[int, Handle]
-    ) -> tuple[NDArray[np.void], NDArray[np.float32]]:
-        """The rows of the index and the sketches of a step; a shared tensor's sketch is kept once."""
-        rows = []
-        pieces: list[NDArray[np.float32]] = []
-        places: dict[int, tuple[int, int]] = {}
-        by_order: dict[int, TensorRecord] = {}
-        end = 0
-        for record in records:
-            known = record if record.same_as is None else by_order.get(record.same_as, record)
-            by_order[record.order] = known
-            place = (-1, 0)
-            if known is not record and record.same_as in places:
-                place = places[record.same_as]
-            elif record.sketch is not None:
-                piece = record.sketch[: record.numel]
-                place = (end, len(piece))
-                end += len(piece)
-                pieces.append(piece)
-            places[record.order] = place
-            rows.append(self._row(record, known, place, record.order in handles))
-        sketches = np.concatenate(pieces, dtype=np.float32) if pieces else np.zeros(0, dtype=np.float32)
-        return np.array(rows, dtype=INDEX_DTYPE), sketches
-
-    def _row(
-        self, record: TensorRecord, known: TensorRecord, place: tuple[int, int], has_values: bool
-    ) -> tuple[Any, ...]:
-        key = record.key
-        stats = record.stats or known.stats
-        digest = known.hash if record.hash is None else record.hash
-        taken = stats or _NO_STATS
-        text = self._text
-        return (
-            record.order,
-            _PHASE_NUMBERS[key.phase],
-            text(key.name),
-            text(key.slot),
-            key.micro,
-            key.call,
-            text(record.within),
-            record.within_call,
-            text(record.dtype),
-            text(",".join(map(str, record.shape))),
-            -1 if record.same_as is None else record.same_as,
-            record.total,
-            has_values,
-            digest is not None,
-            stats is not None,
-            digest or 0,
-            taken.count,
-            taken.minimum,
-            taken.maximum,
-            taken.total,
-            taken.total_squares,
-            taken.zeros,
-            taken.nans,
-            taken.positive_infs,
-            taken.negative_infs,
-            taken.subnormals,
-            record.resolution or known.resolution,
-            *place,
-        )
+        size = len(facts) + _RUN_SLACK
+        self._file.create_dataset("run", data=np.array(facts.ljust(size), dtype=h5py.string_dtype("utf-8", size)))
 
 
 def _create(path: Path, *, force: bool) -> SteadyFile:
     """Create the file, or say why it cannot be created."""
-    if path.is_dir():
-        msg = f"Cannot write '{path}': it is a folder. Name a file, as in '{path / 'run.h5'}'."
-        raise CaptureError(msg)
-    if path.exists() and not force:
-        msg = f"Cannot write '{path}': it exists. Choose another name, or give --force to overwrite it."
-        raise CaptureError(msg)
-    if not path.parent.is_dir():
-        msg = f"Cannot write '{path}': the folder '{path.parent}' does not exist. Create it first."
-        raise CaptureError(msg)
+    if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a name is too long
+        raise CaptureError(f"Cannot write '{path}': it is a folder. Name a file in it, as in '{path / 'run.h5'}'.")
     try:
         return SteadyFile.create(path, overwrite=force)
-    except OSError as error:
-        msg = f"Cannot write '{path}': {_reason(error)}. Choose another place with -o."
+    except FileExistsError as error:
+        msg = f"Cannot write '{path}': it exists. Choose another name, or give --force to overwrite it."
         raise CaptureError(msg) from error
+    except FileNotFoundError as error:
+        raise CaptureError(f"Cannot write '{path}': there is no folder '{path.parent}'. Create it first.") from error
+    except OSError as error:
+        raise CaptureError(f"Cannot write '{path}': {_reason(error)}. {_ELSEWHERE}") from error
 
 
 def _open_hdf5(steady: SteadyFile) -> h5py.File:
@@ -364,7 +291,7 @@ def _open_hdf5(steady: SteadyFile) -> h5py.File:
     return file
 
 
-def _append_only(file: h5py.File, name: str, dtype: Any) -> None:  # noqa: ANN401 - h5py has no types
+def _append_only(file: h5py.File, name: str, dtype: Any) -> None:
     file.create_dataset(name, shape=(0,), maxshape=(None,), chunks=(_CHUNK_ROWS[name],), dtype=dtype)
 
 
@@ -375,8 +302,13 @@ def _extend(table: h5py.Dataset, rows: NDArray[Any]) -> None:
 
 
 def _run_text(run: RunInfo) -> bytes:
-    facts = asdict(replace(run, format_version=FORMAT_VERSION))
-    return json.dumps(facts, default=str).encode("ascii")
+    facts = {field.name: getattr(run, field.name) for field in fields(run)}
+    return json.dumps({**facts, "format_version": FORMAT_VERSION}, default=_plain).encode("ascii")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: any mapping is an object, all else its text."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _with_shared(records: Sequence[TensorRecord], values: Mapping[int, Handle]) -> dict[int, Handle]:
@@ -398,22 +330,24 @@ def _value_paths(
         if record.order in handles:
             levels = value_path(record.key)[1:]
             if levels in seen:
-                msg = f"Cannot write '{path}': two records are both {record.key}. Give each its own call or slot."
-                raise CaptureFileError(msg)
+                raise CaptureFileError(
+                    f"Cannot write '{path}': two records are both {record.key}. Give each its own call or slot."
+                )
             seen.add(levels)
             paths[record.order] = levels
     return paths
 
 
-def _link_values(group: h5py.h5g.GroupID, paths: Mapping[int, tuple[str, ...]], handles: Mapping[int, Handle]) -> None:
-    """Give every value its path, opening each group on the way once."""
-    groups = {(): group}
+def _link_values(group: Any, paths: Mapping[int, tuple[str, ...]], handles: Mapping[int, Handle]) -> None:
+    """Give every value its path, making each group on the way once."""
+    groups: dict[tuple[str, ...], Any] = {(): group}
     for order, levels in paths.items():
         parent = group
         for depth in range(1, len(levels)):
             above, parent = parent, groups.get(levels[:depth])
             if parent is None:
-                parent = groups[levels[:depth]] = h5py.h5g.create(above, _utf8(levels[depth - 1]), _utf8_links())
+                parent = h5py.h5g.create(above, _utf8(levels[depth - 1]), _utf8_links())
+                groups[levels[:depth]] = parent
         h5py.h5o.link(handles[order], parent, _utf8(levels[-1]), _utf8_links())
 
 
@@ -422,33 +356,33 @@ def _utf8(name: str) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _utf8_links() -> Any:  # noqa: ANN401 - h5py has no types
+def _utf8_links() -> Any:
     links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
     links.set_char_encoding(h5py.h5t.CSET_UTF8)
     return links
 
 
 @lru_cache(maxsize=1)
-def _contiguous() -> Any:  # noqa: ANN401 - h5py has no types
+def _contiguous() -> Any:
     """One block a dataset, without times, so that equal captures are equal files."""
-    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    plist.set_layout(h5py.h5d.CONTIGUOUS)
-    plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    plist.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    plist.set_obj_track_times(False)
-    return plist
+    layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    layout.set_layout(h5py.h5d.CONTIGUOUS)
+    layout.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    layout.set_obj_track_times(False)
+    return layout
 
 
 @lru_cache(maxsize=1024)
-def _space(shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - h5py has no types
+def _space(shape: tuple[int, ...]) -> Any:
     return h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
 
 
 def _reason(error: BaseException) -> str:
-    """What the operating system said, out of h5py's long message."""
-    found = re.search(r"errno = (\d+)", str(error))
-    number = int(found.group(1)) if found else getattr(error, "errno", None)
-    return os.strerror(number) if number else str(error)
+    """What the operating system said, without Python's frame around it."""
+    number = getattr(error, "errno", None)
+    text = os.strerror(number) if number else re.sub(r"\s+", " ", str(error)) or type(error).__name__
+    return text[:1].lower() + text[1:]
 
 
 _open_writers: weakref.WeakSet[CaptureWriter] = weakref.WeakSet()
@@ -456,7 +390,7 @@ _open_writers: weakref.WeakSet[CaptureWriter] = weakref.WeakSet()
 
 @atexit.register
 def _abandon_all() -> None:
-    """HDF5 closes what is open when the process ends, too late for the Python code under it; so close before."""
+    """HDF5 closes what is open when the process ends, too late for the Python code under it; so close it before."""
     for writer in list(_open_writers):
         if not writer.closed:
             writer.abandon()

@@ -48,7 +48,9 @@ def parse_rename(text: str) -> tuple[str, str]:
     """Read `OLD=NEW`; raises UsageError for anything else."""
     old, equals, new = text.partition("=")
     if not equals or not old or not new:
-        raise UsageError(f"Cannot read the rename '{text}': write --rename OLD=NEW, such as --rename model.h=model.layers.")
+        raise UsageError(
+            f"Cannot read the rename '{text}': write --rename OLD=NEW, such as --rename model.h=model.layers."
+        )
     return old, new
 
 

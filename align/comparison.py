@@ -294,7 +294,7 @@ def _divergence(suspect: Suspect) -> Divergence:
 def _resolution(result: StepResult, precisions: Precisions) -> Resolution:
     """The smallest effect that would have been called a difference, typical of the module outputs."""
     effects = sorted(
-        (comparison.limit * comparison.floor, precisions.of_record(comparison.key.name, _pair(comparison)).name)
+        comparison.limit * comparison.floor
         for comparison in result.comparisons
         if comparison.key.phase is Phase.FORWARD
         and is_output(comparison.reference)
@@ -302,14 +302,7 @@ def _resolution(result: StepResult, precisions: Precisions) -> Resolution:
         and comparison.limit > 0.0
         and math.isfinite(comparison.floor)
     )
-    if not effects:
-        return Resolution(None, precisions.whole.name)
-    effect, precision = effects[len(effects) // 2]
-    return Resolution(effect, precision)
-
-
-def _pair(comparison: Comparison) -> Pair:
-    return Pair(comparison.reference, comparison.candidate)
+    return Resolution(effects[len(effects) // 2] if effects else None, precisions.whole.name)
 
 
 def _first_of_each(pairings: Sequence[PairedStep], differs: Callable[[Pair], bool]) -> tuple[Pair, ...]:

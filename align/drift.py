@@ -29,6 +29,7 @@ class ParameterErrors:
     def __init__(self) -> None:
         self.known = True
         self._errors: dict[str, dict[str, ParameterError]] = defaultdict(dict)
+        self._below: dict[str, tuple[ParameterError, ...]] = {}
         self._any = False
 
     def learn(self, record: TensorRecord, error: float) -> None:
@@ -37,10 +38,16 @@ class ParameterErrors:
         found = ParameterError(error, error * norm if norm else error, record.numel, len(record.shape))
         self._errors[record.key.name][record.key.slot] = found
         self._any = self._any or error > 0.0
+        self._below.clear()
 
     def has(self, module: str) -> bool:
         """Whether the module owns a parameter."""
         return module in self._errors
+
+    def terms(self, module: str, width: int) -> int:
+        """How many products the module sums for each element of a tensor of so many features."""
+        sizes = (error.numel for error in self._errors.get(module, {}).values() if error.dimensions > 1)
+        return max(sizes, default=0) // max(width, 1)
 
     def own(self, module: str, output: TensorRecord, input_rms: float) -> float:
         """The relative error that the module's own parameters bring into this output.
@@ -62,15 +69,27 @@ class ParameterErrors:
         """The largest error of a parameter of the module or of a module inside it; of all for a root."""
         if not self._any:
             return 0.0
-        prefix = f"{module}."
-        everywhere = not module or module.startswith("<")
-        return _largest(
-            _passed_on(error, record, 1.0) if name == module else _concentrated(error, record)
-            for name, errors in self._errors.items()
-            if everywhere or name == module or name.startswith(prefix)
-            for error in errors.values()
-            if name == module or error.dimensions > 1
-        )
+        own = self._errors.get(module, {}).values()
+        vectors = _largest(_passed_on(error, record, 1.0) for error in own if error.dimensions <= 1)
+        return max(vectors, _largest(_concentrated(error, record) for error in self._matrices_below(module)))
+
+    def _matrices_below(self, module: str) -> tuple[ParameterError, ...]:
+        """The matrices of a module and of all inside it: of equal sizes the one with the largest error."""
+        if module not in self._below:
+            prefix, everywhere = f"{module}.", not module or module.startswith("<")
+            largest: dict[int, ParameterError] = {}
+            for name, errors in self._errors.items():
+                if everywhere or name == module or name.startswith(prefix):
+                    _keep_largest(largest, errors.values())
+            self._below[module] = tuple(largest.values())
+        return self._below[module]
+
+
+def _keep_largest(largest: dict[int, ParameterError], errors: Iterable[ParameterError]) -> None:
+    for error in errors:
+        known = largest.get(error.numel)
+        if error.dimensions > 1 and (known is None or known.relative < error.relative):
+            largest[error.numel] = error
 
 
 def _passed_on(error: ParameterError, output: TensorRecord, input_rms: float) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from align import metrics
 from align.drift import ParameterErrors
-from align.flow import CallErrors, Flow, ModuleErrors, amplitude, is_grad_output, is_output
+from align.flow import CallErrors, Flow, ModuleErrors, amplitude, is_grad_output, is_output, width_of
 from align.records import ModuleInfo, Origin, Phase, TensorRecord
 from align.units import SCRIPT
 
@@ -22,8 +22,9 @@ class Expectation:
     """What is expected of a record before it is measured.
 
     `error` is the difference already there, `factor` by how much cancellation enlarges it. A larger difference
-    starts in `origin`, in the code of `owner` (after `sibling`, where it lies between two children). `precise_in`
-    names the module whose precision counts. `judged` is False where nothing is known of what came before, and
+    starts in `origin`, in the code of `owner` (after `sibling`, where it lies between two children; `argument` is
+    an integer argument that differs already). `precise_in` names the module whose precision counts, `terms` is the
+    length of the sums that made the record. `judged` is False where nothing is known of what came before, and
     `flips` holds the forward error where decisions such as ReLU's may have flipped.
     """
 
@@ -35,6 +36,7 @@ class Expectation:
     sibling: str = ""
     argument: str = ""
     judged: bool = True
+    terms: int = 0
     flips: float | None = None
 
 
@@ -49,6 +51,10 @@ class Surroundings:
     def is_piecewise(self, name: str) -> bool:
         """Whether the backward of a module depends on decisions that rounding can flip."""
         return name in self.modules and self.modules[name].piecewise
+
+    def multiplies(self, name: str) -> bool:
+        """Whether matrix products or convolutions run in the module; of the script nothing is known."""
+        return name not in self.modules or self.modules[name].matmul or self.modules[name].conv
 
     def is_norm(self, name: str) -> bool:
         """Whether the module subtracts a mean or divides by a deviation."""
@@ -89,8 +95,26 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
         return Expectation(
             error, Origin.FUNCTIONAL, owner, name, factor=factor, sibling=sibling, argument=call.integer_argument
         )
-    origin = Origin.FUNCTIONAL if call.has_children else Origin.MODULE
-    return Expectation(error, origin, name, name, factor=factor, sibling=call.last_child if call.has_children else "")
+    return Expectation(
+        error,
+        Origin.FUNCTIONAL if call.has_children else Origin.MODULE,
+        name,
+        name,
+        factor=factor,
+        sibling=call.last_child if call.has_children else "",
+        terms=_terms(record, call, around),
+    )
+
+
+def _terms(record: TensorRecord, call: CallErrors, around: Surroundings) -> int:
+    """The length of the sums in a module's products: as its matrix has it, else at most the longest dimension."""
+    name = record.key.name
+    if not around.multiplies(name):
+        return 0
+    found = around.parameters.terms(name, width_of(record.shape))
+    if found or call.main_input is None:
+        return found
+    return max(call.main_input.shape, default=0)
 
 
 def _maker_of_argument(record: TensorRecord, flow: Flow) -> tuple[str, str]:
@@ -116,6 +140,7 @@ def _expect_module_input(record: TensorRecord, around: Surroundings) -> Expectat
         record.within,
         sibling=caller.last_child,
         judged=record.within == SCRIPT or caller.has_inputs,
+        terms=max(record.shape, default=0) if around.multiplies(record.within) else 0,
     )
 
 
@@ -168,6 +193,7 @@ def _expect_grad_output(record: TensorRecord, around: Surroundings) -> Expectati
         record.within,
         # The softmax of a loss turns the absolute error of its scores into a relative one.
         factor=max(1.0, size) if first else 1.0,
+        terms=max(record.shape, default=0) if around.multiplies(record.within) else 0,
         judged=_backward_judged(around),
         flips=call.outputs if around.is_piecewise(record.within) else None,
     )
@@ -196,7 +222,8 @@ def _expect_grad_input(record: TensorRecord, around: Surroundings) -> Expectatio
     if record.within == SCRIPT and call.output is not None and call.output.numel == 1:
         factor = max(factor, call.amplitude)
     flips = call.inputs if around.is_piecewise(name) else None
-    return Expectation(error, Origin.MODULE, name, name, factor=factor, judged=judged, flips=flips)
+    terms = around.parameters.terms(name, width_of(record.shape)) if around.multiplies(name) else 0
+    return Expectation(error, Origin.MODULE, name, name, factor=factor, judged=judged, terms=terms, flips=flips)
 
 
 def _backward_judged(around: Surroundings) -> bool:
@@ -237,6 +264,7 @@ def _expect_gradient(record: TensorRecord, around: Surroundings) -> Expectation:
         name,
         factor=_cancelled(noise, record),
         judged=_backward_judged(around),
+        terms=module.rows,
     )
 
 
@@ -255,8 +283,9 @@ def _with_borrowers(record: TensorRecord, around: Surroundings, error: float, no
     """Add the modules without parameters whose widths fit this matrix: they may use it too (tied weights)."""
     if len(record.shape) != 2:  # noqa: PLR2004 - a matrix
         return error, noise
-    for name, module in around.flow.modules.items():
-        if module.widths == record.shape and not around.parameters.has(name):
+    for name in around.flow.by_widths.get((record.shape[0], record.shape[1]), ()):
+        if not around.parameters.has(name):
+            module = around.flow.modules[name]
             error = max(error, module.grad_outputs, module.inputs)
             noise += module.matrix_noise
     return error, noise

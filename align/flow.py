@@ -55,7 +55,7 @@ class ModuleErrors:
     below: float = 0.0
     vector_noise: float = 0.0
     matrix_noise: float = 0.0
-    widths: tuple[int, int] = (0, 0)
+    rows: int = 0
 
 
 @dataclass(slots=True)
@@ -63,21 +63,27 @@ class Gradients:
     """The errors of all parameter gradients of the step and of their common norm."""
 
     errors: dict[tuple[str, str], float] = field(default_factory=dict)
-    squares: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    squares: dict[tuple[str, str], float] = field(default_factory=dict)
+    difference: float = 0.0
+    total: float = 0.0
 
     def learn(self, record: TensorRecord, error: float) -> None:
         """Take the error of one gradient; a later micro-step replaces an earlier one."""
         owner = (record.key.name, record.key.slot)
-        self.errors[owner] = error
-        square = record.stats.total_squares if record.stats is not None else 0.0
-        self.squares[owner] = (error * error * square if square else 0.0, square)
+        before, square = self.squares.get(owner, 0.0), record.stats.total_squares if record.stats is not None else 0.0
+        if before:
+            self.difference -= self.errors[owner] ** 2 * before
+        if square:
+            self.difference += error * error * square
+        self.total += square - before
+        self.errors[owner], self.squares[owner] = error, square
 
     @property
     def norm_error(self) -> float:
         """The relative error of all gradients taken as one vector, which a global-norm clip passes on."""
-        differences = sum(difference for difference, _ in self.squares.values())
-        squares = sum(square for _, square in self.squares.values())
-        return math.sqrt(differences / squares) if squares > 0.0 else 0.0
+        if math.isnan(self.difference):
+            return math.inf
+        return math.sqrt(max(self.difference, 0.0) / self.total) if self.total > 0.0 else 0.0
 
 
 class Flow:
@@ -86,6 +92,7 @@ class Flow:
     def __init__(self, carried: float = 0.0) -> None:
         self.calls: dict[CallKey, CallErrors] = defaultdict(CallErrors)
         self.modules: dict[str, ModuleErrors] = defaultdict(ModuleErrors)
+        self.by_widths: dict[tuple[int, int], set[str]] = defaultdict(set)
         self.gradients = Gradients()
         self.updates: dict[tuple[str, str], float] = {}
         self.carried = carried
@@ -201,6 +208,8 @@ def _learn_loss(flow: Flow, pair: Pair, error: float) -> None:
 
 def _learn_backward(flow: Flow, pair: Pair, error: float) -> None:
     record = pair.reference
+    if record.total and flow.call(record).has_own_gradient:
+        return  # The module's own part is known; the rest is other modules' and comes with their records.
     flow.backward = max(flow.backward, error)
     for ancestor in flow.ancestors(record):
         ancestor.below = max(ancestor.below, error)
@@ -215,25 +224,27 @@ def _learn_backward(flow: Flow, pair: Pair, error: float) -> None:
     call.has_grad_outputs = True
     call.grad_outputs = max(call.grad_outputs, error)
     call.grad_norm = max(call.grad_norm, record.stats.norm if record.stats is not None else 0.0)
-    _learn_noise(flow.modules[record.key.name], call.main_input, record, error)
+    _learn_noise(flow, call.main_input, record, error)
 
 
-def _learn_noise(module: ModuleErrors, main_input: TensorRecord | None, record: TensorRecord, error: float) -> None:
+def _learn_noise(flow: Flow, main_input: TensorRecord | None, record: TensorRecord, error: float) -> None:
     """How large the parameter gradients would be if nothing in their sums cancelled."""
+    module = flow.modules[record.key.name]
     module.grad_outputs = max(module.grad_outputs, error)
     if record.stats is None or record.numel == 0:
         return
     square = record.stats.total_squares
-    width = _width(record.shape)
+    width = width_of(record.shape)
     module.vector_noise += square
+    module.rows += record.numel // width
     if main_input is not None and main_input.stats is not None:
         module.matrix_noise += square * main_input.stats.total_squares / max(record.numel / width, 1.0)
-        module.widths = (width, _width(main_input.shape))
+        flow.by_widths[(width, width_of(main_input.shape))].add(record.key.name)
     else:
         module.matrix_noise += square
 
 
-def _width(shape: tuple[int, ...]) -> int:
+def width_of(shape: tuple[int, ...]) -> int:
     """The number of features: the last dimension, for images dimension 1."""
     if len(shape) == 4:  # noqa: PLR2004 - batch, channel, height, width
         return max(shape[1], 1)

@@ -16,12 +16,10 @@ top bit again. The hash finds accidental change; it does not resist attack.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 BLOCK_WORDS = 8192
 _WORD = 8
@@ -86,11 +84,13 @@ def _block(words: NDArray[np.uint64], scratch: NDArray[np.uint64]) -> NDArray[np
 @lru_cache(maxsize=1)
 def _weights() -> NDArray[np.uint64]:
     """One odd weight a position, from the splitmix64 sequence."""
-    return _mix(np.arange(1, BLOCK_WORDS + 1, dtype=np.uint64) * np.uint64(_GOLDEN)) | np.uint64(1)
+    odd: NDArray[np.uint64] = _mix(np.arange(1, BLOCK_WORDS + 1, dtype=np.uint64) * np.uint64(_GOLDEN)) | np.uint64(1)
+    return odd
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finalizer of splitmix64: every bit of the input reaches every bit of the output."""
     values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return values ^ values >> np.uint64(31)
+    mixed: NDArray[np.uint64] = values ^ values >> np.uint64(31)
+    return mixed

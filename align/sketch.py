@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from align.records import TensorRecord
+from align.records import TensorRecord
 
 PERIOD = 1048583
 """The signs repeat after so many elements."""

@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 from align.hashing import hash_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _PAGE = 4096
 _MAGIC = b"ALIGNJRN"
@@ -142,7 +140,8 @@ class SteadyFile:
     def close(self) -> None:
         """Close the descriptor; after an error, give back the space of what was never settled."""
         if self.error is not None and os.getpid() == self._owner and not self._putting_down:
-            _resize(self._descriptor, self._settled)
+            with suppress(OSError):
+                _resize(self._descriptor, self._settled)
         os.close(self._descriptor)
 
     def apply_journal(self) -> None:

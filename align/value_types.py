@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 class BitFloat(NamedTuple):
@@ -20,6 +18,11 @@ class BitFloat(NamedTuple):
     fraction: int
     bias: int
     specials: str
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return (self.sign + 1) // 8
 
 
 BIT_FLOATS = {
@@ -35,20 +38,30 @@ BIT_FLOATS = {
 def storage_dtype(dtype: str) -> np.dtype[Any] | None:
     """The numpy dtype that holds the bits of a torch dtype, None where the array itself decides."""
     if dtype in BIT_FLOATS:
-        return np.dtype("<u2") if BIT_FLOATS[dtype].sign == 15 else np.dtype("u1")
+        return np.dtype(f"<u{BIT_FLOATS[dtype].size}")
     return None
 
 
+def as_stored(array: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """The array in the numpy dtype that is kept; the bits of a float that numpy does not know stay as they are."""
+    stored = storage_dtype(dtype)
+    if stored is None:
+        return array.astype(array.dtype.newbyteorder("<"), copy=False)
+    if array.dtype.itemsize != stored.itemsize or array.dtype.kind not in "iu":
+        raise ValueError(f"Cannot keep {array.dtype} as {dtype}: give its bits as {stored.name}.")
+    return array.view(stored)
+
+
 @lru_cache(maxsize=64)
-def file_type(dtype: str, array_dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - h5py has no types
+def file_type(dtype: str, array_dtype: np.dtype[Any]) -> Any:
     """The HDF5 type under which an array of this torch dtype is written and read without conversion."""
     if dtype not in BIT_FLOATS:
         return h5py.h5t.py_create(array_dtype, logical=True)
     layout = BIT_FLOATS[dtype]
-    kind = (h5py.h5t.IEEE_F32LE if layout.sign == 15 else h5py.h5t.IEEE_F16LE).copy()
+    kind = (h5py.h5t.IEEE_F32LE if layout.size > 1 else h5py.h5t.IEEE_F16LE).copy()
     kind.set_fields(layout.sign, layout.fraction, layout.exponent, 0, layout.fraction)
     kind.set_precision(layout.sign + 1)
-    kind.set_size((layout.sign + 1) // 8)
+    kind.set_size(layout.size)
     kind.set_ebias(layout.bias)
     return kind
 
@@ -56,11 +69,11 @@ def file_type(dtype: str, array_dtype: np.dtype[Any]) -> Any:  # noqa: ANN401 - 
 def as_numbers(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
     """The values as numpy numbers: bfloat16 and float8 become float32 exactly, all others stay as they are."""
     if dtype == "bfloat16":
-        wide: NDArray[Any] = raw.astype(np.uint32)
-        wide <<= np.uint32(16)
+        wide: NDArray[np.uint32] = np.left_shift(raw, 16, dtype=np.uint32)
         return wide.view(np.float32)
     if dtype in BIT_FLOATS:
-        return _table(dtype)[raw]
+        numbers: NDArray[np.float32] = _table(dtype)[raw]
+        return numbers
     return raw
 
 
@@ -74,13 +87,13 @@ def _table(dtype: str) -> NDArray[np.float32]:
     normal = exponent > 0
     significand = fraction + (normal << layout.fraction)
     power = np.where(normal, exponent, 1) - layout.bias - layout.fraction
-    numbers = np.ldexp(significand.astype(np.float32), power).astype(np.float32)
+    numbers: NDArray[np.float32] = np.ldexp(significand.astype(np.float32), power)
     if layout.specials == "ieee":
         top = exponent == (1 << layout.exponent) - 1
         numbers[top] = np.where(fraction[top] == 0, np.inf, np.nan)
     elif layout.specials == "nan at the end":
-        numbers[codes & 0x7F == 0x7F] = np.nan
-    numbers = np.where(codes >> layout.sign & 1, -numbers, numbers)
+        numbers[(exponent == exponent.max()) & (fraction == fraction.max())] = np.nan
+    np.negative(numbers, out=numbers, where=codes >> layout.sign == 1)
     if layout.specials == "nan for -0":
-        numbers[0x80] = np.nan
+        numbers[1 << layout.sign] = np.nan
     return numbers

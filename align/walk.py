@@ -199,7 +199,7 @@ class StepWalk:
             self._learn(pair, inherited)
             return Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, unit=precision.unit)
         self._learn(pair, error)
-        floor = floor_of(pair, inherited, expected.factor, precision)
+        floor = floor_of(pair, inherited, expected, precision)
         if expected.flips is not None:
             floor = max(floor, tolerance.flip_floor(pair.reference.numel, expected.flips))
         limit = tolerance.limit(pair.reference.numel)
@@ -284,13 +284,13 @@ class StepWalk:
         return comparison
 
 
-def floor_of(pair: Pair, inherited: float, factor: float, precision: Precision) -> float:
-    """The relative difference that rounding may cause: inherited, of the format, and of its smallest numbers."""
-    floor = max(inherited, precision.unit)
+def floor_of(pair: Pair, inherited: float, expected: Expectation, precision: Precision) -> float:
+    """The relative difference that rounding may cause: inherited, of the format, of sums, of its smallest numbers."""
+    floor = max(inherited, precision.unit, tolerance.summation_error(expected.terms, precision.unit))
     stats = pair.reference.stats
     if stats is not None and stats.norm > 0.0:
         floor = max(floor, precision.spacing * math.sqrt(pair.reference.numel) / (2.0 * stats.norm))
-    return floor * factor
+    return floor * expected.factor
 
 
 def equality_comparison(found: Equality) -> Comparison:

@@ -25,7 +25,7 @@ class OptimizerWatch:
         self._running: list[torch.optim.Optimizer] = []
         self._optimizer_called = False
         self._gradient_seen: dict[int, Sighting] = {}
-        self.updates: list[Sighting] = []
+        self.updates: dict[int, Sighting] = {}
 
     # ---- gradients
 
@@ -49,7 +49,7 @@ class OptimizerWatch:
     def begin_step(self) -> None:
         """A new step: nothing of the step before counts as seen."""
         self._gradient_seen = {}
-        self.updates = []
+        self.updates = {}
 
     # ---- torch.optim.Optimizer
 
@@ -104,7 +104,7 @@ class OptimizerWatch:
             if scale is not None and is_plain(taken):
                 taken = taken.float() * scale.to(taken.device).float().reciprocal()
             same = scale is None and self._unchanged(parameter)
-            self.updates.append(trace.see(Phase.UPDATE, name, slot, taken, shared=same))
+            self.updates[id(parameter)] = trace.see(Phase.UPDATE, name, slot, taken, shared=same)
 
     def _unchanged(self, parameter: torch.Tensor) -> bool:
         """Whether the gradient still has the values that were recorded.

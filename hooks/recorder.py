@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -27,7 +28,7 @@ from align.hooks.roots import Root, Roots
 from align.hooks.run_info import describe_run, ended_run, flags_now
 from align.hooks.steps import StepClock, parse_steps
 from align.hooks.timeline import Timeline, number_from
-from align.hooks.trace import Call, Sighting, Trace
+from align.hooks.trace import Call, Seen, Sighting, Trace
 from align.records import INIT_STEP, Detail, Phase, RunInfo
 
 MAXIMUM_NOTES = 20
@@ -304,7 +305,7 @@ class Recorder:
 
     def _close_step(self) -> None:
         step = self.clock.step
-        updates = [sighting.seen for sighting in self.optimizers.updates]
+        updates = [sighting.seen for sighting in self.optimizers.updates.values()]
         if updates:
             self.timeline.row.gradient_norm = lambda: _joint_norm(updates)
         self._write_initial()
@@ -340,9 +341,12 @@ def _state(tensor: torch.Tensor) -> tuple[int, int]:
     return (tensor.data_ptr() if is_plain(tensor) else 0, 0 if tensor.is_inference() else tensor._version)
 
 
-def _joint_norm(updates: list[Any]) -> float:
-    squares = [seen.measured.stats.total_squares for seen in updates if seen.measured and seen.measured.stats]
-    return float(sum(squares)) ** 0.5
+def _joint_norm(updates: list[Seen]) -> float:
+    """The norm of all gradients as they were taken; infinite when any of them holds a NaN or Inf."""
+    stats = [seen.measured.stats for seen in updates if seen.measured and seen.measured.stats]
+    if any(found.nonfinite for found in stats):
+        return math.inf
+    return math.sqrt(sum(found.total_squares for found in stats))
 
 
 def _parse_detail(text: str) -> Detail:

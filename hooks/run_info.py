@@ -79,8 +79,8 @@ def ended_run(
     if isinstance(error, SystemExit):
         outcome = "finished" if error.code in (None, 0) else f"exit code {error.code}"
     elif error is not None:
-        place = f" in {failed_in}" if failed_in else ""
-        outcome = f"exception: {type(error).__name__}{place} in step {steps_seen}"
+        place = f"module {failed_in}, " if failed_in else ""
+        outcome = f"exception: {type(error).__name__} in {place}step {steps_seen}"
     return replace(run, ended=_now(), outcome=outcome, steps_seen=steps_seen, notes=notes)
 
 

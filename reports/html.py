@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from functools import lru_cache
 from importlib import resources
@@ -16,16 +17,18 @@ from align import wording
 from align.reports.page_data import page_data
 from align.reports.phrases import ENGLISH, Phrases
 from align.reports.rows import STATUS_SIGNS, focus_index, step_text, window
-from align.reports.series import Curves, Panel, make_curves, make_panels, shown_step
+from align.reports.series import Curves, Panel, Point, make_curves, make_panels, shown_step
 from align.reports.view import STATIC_ROWS, make_page
 from align.reports.visible import visible
 
 if TYPE_CHECKING:
-    from align.records import DiffResult, TimelineRow
+    from align.records import DiffResult
 
 SIGNS = {"error": "\u2715", "warning": "\u25b2", "note": "i", "pass": "\u2713", "unknown": "\u25cb"}
 """The sign of each badge: colour never speaks alone."""
 LOSS_ROWS = 20
+SMALLEST_LOSS = 1e-3
+"""Differences of losses below this are written with an exponent."""
 
 
 def diff_page(result: DiffResult, phrases: Phrases = ENGLISH) -> str:
@@ -84,7 +87,7 @@ def _difference(result: DiffResult, phrases: Phrases) -> dict[str, Any]:
     return {
         "lead": phrases["difference_lead"].format(step=step_text(step, phrases)),
         "panels": [_drawn(number, panel, phrases) for number, panel in enumerate(panels)],
-        "how": phrases["difference_how"],
+        "how": f"{phrases['difference_how']}{'' if result.first_divergence else ' ' + phrases['difference_none']}",
     }
 
 
@@ -98,12 +101,17 @@ def _drawn(number: int, panel: Panel, phrases: Phrases) -> dict[str, Any]:
     caption = []
     first = next((point for point in panel.points if point.first), None)
     if first is not None:
-        key = "difference_first" if first.relative is not None else "difference_first_nonfinite"
-        caption.append(phrases[key].format(name=panel.first_label))
+        caption.append(phrases[_first_key(panel, first)].format(name=panel.first_label))
     drawn = sum(point.relative is not None for point in panel.points)
     if drawn < panel.total:
         caption.append(phrases["difference_cut"].format(total=wording.count(panel.total), drawn=wording.count(drawn)))
     return {"title": title, "figure": panel_figure(panel, number, phrases), "caption": " ".join(caption)}
+
+
+def _first_key(panel: Panel, first: Point) -> str:
+    if first.relative is None:
+        return "difference_first_nonfinite"
+    return "difference_first_weights" if panel.name == "panel_init" else "difference_first"
 
 
 def _loss(result: DiffResult, phrases: Phrases) -> dict[str, Any]:
@@ -114,28 +122,46 @@ def _loss(result: DiffResult, phrases: Phrases) -> dict[str, Any]:
         from align.reports.figures import loss_figure
 
         figure = loss_figure(curves, phrases)
-    return {"figure": figure, "lead": _loss_lead(curves, phrases), "rows": _loss_rows(result)}
+    return {"figure": figure, "lead": _loss_lead(result, curves, phrases), "rows": _loss_rows(result, phrases)}
 
 
-def _loss_lead(curves: Curves, phrases: Phrases) -> str:
-    if curves.drawable:
-        return phrases["loss_how"]
-    return phrases["loss_missing"].format(reason=phrases["loss_one_step" if curves.recorded else "loss_no_timeline"])
+def _loss_lead(result: DiffResult, curves: Curves, phrases: Phrases) -> str:
+    if not curves.drawable:
+        return phrases["loss_missing"].format(
+            reason=phrases["loss_one_step" if curves.recorded else "loss_no_timeline"]
+        )
+    return " ".join([phrases["loss_how"], _largest_difference(result, phrases)]).rstrip()
 
 
-def _loss_rows(result: DiffResult) -> list[tuple[str, str, str, str]]:
+def _largest_difference(result: DiffResult, phrases: Phrases) -> str:
+    """Where the losses lie furthest apart: curves that differ little look like one."""
+    reference = {row.step: row.loss for row in result.reference_timeline}
+    apart = [(row.loss - reference.get(row.step, math.nan), row.step) for row in result.candidate_timeline]
+    known = [entry for entry in apart if math.isfinite(entry[0])]
+    if not known:
+        return ""
+    difference, step = max(known, key=lambda entry: abs(entry[0]))
+    if difference == 0:
+        return phrases["loss_equal"]
+    return phrases["loss_largest"].format(difference=_signed(difference, phrases), step=step)
+
+
+def _loss_rows(result: DiffResult, phrases: Phrases) -> list[tuple[str, str, str, str]]:
     """The losses of the first steps, and how far the candidate's lies above the reference's."""
-    reference = {row.step: row for row in result.reference_timeline}
-    candidate = {row.step: row for row in result.candidate_timeline}
-    steps = sorted({*reference, *candidate})[:LOSS_ROWS]
-    return [(str(step), *_loss_cells(reference.get(step), candidate.get(step))) for step in steps]
+    reference = {row.step: row.loss for row in result.reference_timeline}
+    candidate = {row.step: row.loss for row in result.candidate_timeline}
+    rows = []
+    for step in sorted({*reference, *candidate})[:LOSS_ROWS]:
+        one, other = (wording.loss(run[step]) if step in run else "" for run in (reference, candidate))
+        both = step in reference and step in candidate
+        rows.append((str(step), one, other, _signed(candidate[step] - reference[step], phrases) if both else ""))
+    return rows
 
 
-def _loss_cells(reference: TimelineRow | None, candidate: TimelineRow | None) -> tuple[str, str, str]:
-    one = wording.loss(reference.loss) if reference else ""
-    other = wording.loss(candidate.loss) if candidate else ""
-    if reference is None or candidate is None:
-        return one, other, ""
-    difference = candidate.loss - reference.loss
-    sign = "+" if difference >= 0 else ""
-    return one, other, f"{sign}{wording.loss(difference)}"
+def _signed(difference: float, phrases: Phrases) -> str:
+    """A difference of losses: `+0.0031`, or two digits of it where four decimals would show nothing."""
+    if difference == 0:
+        return phrases["cell_equal"]
+    sign = "-" if difference < 0 else "+" if difference > 0 else ""
+    size = abs(difference)
+    return f"{sign}{wording.relative(size) if size < SMALLEST_LOSS else wording.loss(size)}"

@@ -19,11 +19,11 @@ def show_diff(result: DiffResult, *, html_path: str | None = None, json_path: st
         if path is not None and path != STDOUT:
             check_writable(path)
     if json_path == STDOUT:
-        sys.stdout.write(diff_json(result) + "\n")
+        sys.stdout.write(diff_json(result))
     else:
         print_diff(result, sys.stdout)
         if json_path is not None:
-            write_text(json_path, diff_json(result) + "\n")
+            write_text(json_path, diff_json(result))
             sys.stderr.write(f"align: wrote {json_path}\n")
     if html_path is not None:
         # matplotlib and jinja2 are imported only where a page is wanted.

@@ -57,11 +57,14 @@ def _shown(value: float | None, digits: int) -> float | str | None:
 
 
 def _relative(pair: Comparison) -> float | str | None:
-    return 0 if pair.status is Status.EQUAL else _shown(pair.relative_l2, 2)
+    """The difference; 0 says equal, and a negative number that it is below that resolution."""
+    if rows.is_equal(pair):
+        return 0
+    return _shown(-rows.resolution(pair) if pair.relative_l2 == 0 else pair.relative_l2, 2)
 
 
 def _times(pair: Comparison) -> float | str | None:
-    if pair.times_floor is None or pair.relative_l2 == 0 or pair.status is Status.EQUAL:
+    if pair.times_floor is None or not pair.relative_l2 or rows.is_equal(pair):
         return None
     return round(pair.times_floor, 1) if pair.times_floor < 9.95 else _shown(pair.times_floor, 3)  # noqa: PLR2004 - same
 

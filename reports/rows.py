@@ -68,9 +68,11 @@ def kind_text(record: TensorRecord) -> str:
 
 
 def largest(record: TensorRecord) -> float | None:
-    """The greatest finite magnitude of one side, None where there is none."""
+    """The greatest finite magnitude of a floating tensor, None where there is none."""
     stats = record.stats
-    return None if stats is None or stats.count == stats.nonfinite else stats.absolute_maximum
+    if stats is None or stats.count == stats.nonfinite or "float" not in record.dtype:
+        return None
+    return stats.absolute_maximum
 
 
 def tensor_text(record: TensorRecord, phrases: Phrases) -> str:
@@ -84,16 +86,27 @@ def tensor_text(record: TensorRecord, phrases: Phrases) -> str:
 def difference_text(comparison: Comparison, phrases: Phrases) -> str:
     """The relative L2 difference, or in words why there is no number."""
     difference = comparison.relative_l2
-    if comparison.status is Status.EQUAL or difference == 0.0:
+    if is_equal(comparison):
         return phrases["cell_equal"]
-    return phrases["cell_not_compared"] if difference is None else wording.relative(difference)
+    if difference is None:
+        return phrases["cell_not_compared"]
+    return f"< {wording.relative(resolution(comparison))}" if difference == 0 else wording.relative(difference)
+
+
+def is_equal(comparison: Comparison) -> bool:
+    """Whether the pair is equal to the bit; a difference too small for its sketches is not known to be none."""
+    return comparison.status is Status.EQUAL or (comparison.relative_l2 == 0 and resolution(comparison) == 0)
+
+
+def resolution(comparison: Comparison) -> float:
+    """The smallest relative difference that the sketches of this pair can show."""
+    return max(comparison.reference.resolution, comparison.candidate.resolution)
 
 
 def make_row(number: int, comparison: Comparison, phrases: Phrases, *, first: bool) -> Row:
     """The row of one pair."""
     key = comparison.key
-    difference = difference_text(comparison, phrases)
-    measured = difference != phrases["cell_equal"] and comparison.times_floor is not None
+    measured = comparison.times_floor is not None and bool(comparison.relative_l2) and not is_equal(comparison)
     return Row(
         number=number,
         step=phrases["init_step"] if key.step == INIT_STEP else str(key.step),
@@ -102,9 +115,9 @@ def make_row(number: int, comparison: Comparison, phrases: Phrases, *, first: bo
         slot=shortened(slot_text(key)),
         status=str(comparison.status),
         status_word=phrases[f"status_{comparison.status}"],
-        relative=difference,
+        relative=difference_text(comparison, phrases),
         floor=wording.relative(comparison.floor) if comparison.floor else "",
-        times=wording.times(comparison.times_floor) if measured and comparison.times_floor is not None else "",
+        times=wording.times(comparison.times_floor) if measured else "",
         reference=tensor_text(comparison.reference, phrases),
         candidate=tensor_text(comparison.candidate, phrases),
         first=first,

@@ -103,6 +103,8 @@ def _point(place: int, pair: Comparison, *, first: bool) -> Point:
     band = pair.floor * max(pair.limit, 1.0) if pair.floor > 0 else None
     # A first difference without a number (another shape, NaN) is still marked.
     status = Status.NONFINITE if first and not drawn else pair.status
+    if difference == 0 and status is Status.WITHIN:
+        status = Status.EQUAL
     return Point(place, difference if drawn else None, band, status, first)
 
 
@@ -135,6 +137,8 @@ def _block_labels(names: Sequence[str]) -> tuple[tuple[int, str], ...]:
             if _numbered(spaced[-1][1]) or not _numbered(block):
                 continue
             spaced.pop()
+        if spaced and place + len(block) * len(names) / AXIS_LETTERS > len(names):
+            continue
         spaced.append((place, shortened(block, LABEL_LETTERS)))
     return tuple(spaced)
 

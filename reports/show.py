@@ -37,7 +37,7 @@ class Contents:
 
     path: str
     run: RunInfo
-    modules: Sequence[ModuleInfo]
+    modules: Mapping[str, ModuleInfo]
     records: Mapping[int, Sequence[TensorRecord]]
     timeline: Sequence[TimelineRow] = ()
 
@@ -64,7 +64,7 @@ def _run_lines(contents: Contents, phrases: Phrases) -> Iterator[str]:
     yield from ("", "Tensors captured")
     yield from _count_lines(contents.records)
     yield from ("", f"Modules ({wording.count(len(contents.modules))})")
-    yield from _columns([[shortened(module.name), visible(module.class_name)] for module in contents.modules])
+    yield from _columns([[shortened(module.name), visible(module.class_name)] for module in contents.modules.values()])
 
 
 def _timeline_lines(timeline: Sequence[TimelineRow]) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _tensor_lines(contents: Contents, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         if name in unmatched:
             raise UsageError(_no_match(contents, name))
-    return _group_lines(groups, {module.name: module.class_name for module in contents.modules})
+    return _group_lines(groups, {name: module.class_name for name, module in contents.modules.items()})
 
 
 def _matches(key: TensorKey, pattern: str) -> bool:

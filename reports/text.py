@@ -36,8 +36,9 @@ def diff_text(result: DiffResult, phrases: Phrases = ENGLISH, width: int = WIDTH
 
 def print_diff(result: DiffResult, stream: IO[str], phrases: Phrases = ENGLISH) -> None:
     """Write the text to a stream, with colour when it is a terminal."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
     if not stream.isatty():
-        stream.write(diff_text(result, phrases))
+        stream.write(_encodable(diff_text(result, phrases), encoding))
         return
     # rich costs 50 ms to import: pipes and files do without it.
     from rich.console import Console
@@ -46,7 +47,12 @@ def print_diff(result: DiffResult, stream: IO[str], phrases: Phrases = ENGLISH) 
     width = min(WIDTH, shutil.get_terminal_size().columns)
     console = Console(file=stream, highlight=False, soft_wrap=True)
     for text, style in _lines(make_page(result, phrases), phrases, width):
-        console.print(Text(text, style=style))
+        console.print(Text(_encodable(text, encoding), style=style))
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """The text with what the stream cannot hold as escapes: terminals are not all UTF-8."""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _lines(page: Page, phrases: Phrases, width: int) -> Iterator[Line]:

@@ -24,6 +24,8 @@ STATIC_ROWS = 200
 """Rows that the page holds as plain HTML."""
 EXAMPLES = 20
 """Keys listed of the tensors that only one side has."""
+DIFFERENCES = ("relative", "floor", "unit", "effect", "difference", "error", "cosine", "share")
+"""Words in the names of evidence that is read as a difference, to two digits."""
 
 ROLES: Mapping[Verdict, str] = {
     Verdict.ALIGNED: "pass",
@@ -188,7 +190,7 @@ def _card(number: int, finding: Finding, result: DiffResult, phrases: Phrases) -
         place=_place_text(finding.where, phrases),
         summary=visible(finding.summary),
         advice=visible(finding.advice),
-        evidence=tuple((_evidence_name(name), _evidence(name, value)) for name, value in finding.evidence.items()),
+        evidence=_evidence_pairs(finding),
         consequence=_consequence(result, phrases) if number == 1 else "",
     )
 
@@ -202,22 +204,35 @@ def _place_text(place: Place, phrases: Phrases) -> str:
     return ", ".join(part for part in (name, step, micro, place.phase or "", call) if part)
 
 
+def _evidence_pairs(finding: Finding) -> tuple[tuple[str, str], ...]:
+    """The evidence that says anything, as names and values."""
+    known = {name: _evidence(name, value) for name, value in finding.evidence.items() if value is not None}
+    return tuple((_evidence_name(name), text) for name, text in known.items() if text)
+
+
 def _evidence_name(name: str) -> str:
     return visible(name.replace("_", " ").replace("l2", "L2"))
 
 
 def _evidence(name: str, value: Any) -> str:
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
         return str(value) if "seed" in name else wording.count(value)
     if isinstance(value, float):
-        return wording.times(value) if "times" in name else wording.relative(value)
+        return _evidence_number(name, value)
     if isinstance(value, (tuple, list)):
         return ", ".join(_evidence(name, part) for part in value)
     if isinstance(value, Mapping):
         return ", ".join(f"{visible(str(key))}: {_evidence(f'{name} {key}', part)}" for key, part in value.items())
     return visible(str(value))
+
+
+def _evidence_number(name: str, value: float) -> str:
+    """A number by what its name says that it is: a factor, a difference, or a value of a tensor."""
+    if "times" in name or name == "limit":
+        return wording.times(value)
+    return wording.relative(value) if any(word in name for word in DIFFERENCES) else wording.value(value)
 
 
 def _consequence(result: DiffResult, phrases: Phrases) -> str:

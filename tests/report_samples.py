@@ -185,6 +185,13 @@ def comparisons(steps: int, layers: int, jump_at: tuple[int, str, str] | None = 
     return tuple(made)
 
 
+def too_close(pair: Comparison) -> Comparison:
+    """The pair with a difference below what its sketches can show."""
+    sides = (dataclasses.replace(side, resolution=4.2e-8) for side in (pair.reference, pair.candidate))
+    reference, candidate = sides
+    return dataclasses.replace(pair, reference=reference, candidate=candidate, relative_l2=0.0, times_floor=0.0)
+
+
 def timeline(steps: int, drift: float = 0.0) -> tuple[TimelineRow, ...]:
     """A loss that falls, and drifts away when asked to."""
     return tuple(
@@ -295,8 +302,11 @@ def diverged() -> DiffResult:
 
 
 def aligned() -> DiffResult:
-    """Two runs that differ by rounding only."""
-    pairs = comparisons(2, 3)
+    """Two runs that differ by rounding only; two tensors are too close for their sketches to tell."""
+    pairs = tuple(
+        too_close(pair) if pair.key.name == "layers.1.ln_1" and pair.key.phase is Phase.FORWARD else pair
+        for pair in comparisons(2, 3)
+    )
     judged = [pair for pair in pairs if pair.times_floor is not None]
     largest = max(judged, key=lambda pair: pair.times_floor or 0.0)
     summary = (

@@ -31,8 +31,10 @@ LAYERS = {
         (
             "align.capture_file",
             "align.capture_format",
+            "align.capture_index",
             "align.capture_reader",
             "align.capture_writer",
+            "align.format_page",
             "align.hashing",
             "align.sketch",
             "align.steady_file",

@@ -91,21 +91,26 @@ def test_nan_and_infinity_are_words() -> None:
     result = report_samples.nonfinite()
     place = next(i for i, pair in enumerate(result.comparisons) if pair.status is Status.NONFINITE)
 
-    read = strict(diff_json(dataclasses.replace(result, counts={"share": math.inf})))
+    read = strict(diff_json(dataclasses.replace(result, counts={"paired": 3})))
 
     assert read["records"]["columns"]["relative_l2"][place] == "nan"
     assert read["timeline"]["candidate"]["loss"][1] == "nan"
-    assert read["counts"] == {"share": "inf"}
+    assert read["counts"] == {"paired": 3}
 
 
 def test_numbers_of_numpy_in_evidence_are_plain_numbers() -> None:
     result = report_samples.diverged()
-    evidence: dict[str, Any] = {"shift": np.float32(0.5), "rows": np.int64(3), "equal": np.array([True])[0]}
+    evidence: dict[str, Any] = {
+        "shift": np.float32(0.5),
+        "rows": np.int64(3),
+        "equal": np.array([True])[0],
+        "ratio": math.inf,
+    }
     finding = dataclasses.replace(result.findings[0], evidence=evidence)
 
     read = strict(diff_json(dataclasses.replace(result, findings=(finding,))))
 
-    assert read["findings"][0]["evidence"] == {"shift": 0.5, "rows": 3, "equal": True}
+    assert read["findings"][0]["evidence"] == {"shift": 0.5, "rows": 3, "equal": True, "ratio": "inf"}
 
 
 def test_twenty_thousand_records_stay_small() -> None:

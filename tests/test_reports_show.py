@@ -21,7 +21,8 @@ def contents(steps: int = 12) -> Contents:
     timeline = report_samples.timeline(steps)
     skipped = dataclasses.replace(timeline[-1], skipped=True, nonfinite=True, loss_scale=65536.0, micros=2)
     run = dataclasses.replace(report_samples.NPU, notes=("2 tensors could not be read.",))
-    return Contents("runs/npu.h5", run, report_samples.modules(2), records, (*timeline[:-1], skipped))
+    modules = {module.name: module for module in report_samples.modules(2)}
+    return Contents("runs/npu.h5", run, modules, records, (*timeline[:-1], skipped))
 
 
 def test_show_without_names_is_the_golden_text(golden: Callable[[str, str], None]) -> None:
@@ -40,7 +41,7 @@ def test_a_long_timeline_leaves_out_its_middle() -> None:
 
 
 def test_an_empty_capture_says_so() -> None:
-    empty = Contents("npu.h5", report_samples.NPU, (), {}, ())
+    empty = Contents("npu.h5", report_samples.NPU, {}, {})
 
     assert show_text(empty).endswith("\nTensors captured\n  none\n\nModules (0)\n")
 
@@ -56,6 +57,6 @@ def test_a_name_that_is_not_there_names_close_ones() -> None:
 
 def test_a_name_in_an_empty_capture_is_a_sentence() -> None:
     with pytest.raises(UsageError) as caught:
-        show_text(Contents("npu.h5", report_samples.NPU, (), {INIT_STEP: ()}, ()), ("x",))
+        show_text(Contents("npu.h5", report_samples.NPU, {}, {INIT_STEP: ()}), ("x",))
 
     assert str(caught.value) == "Cannot show 'x': 'npu.h5' holds no tensor. Capture it again with --steps 0:1."

@@ -64,6 +64,15 @@ def test_print_to_a_terminal_has_colour_and_the_same_words(monkeypatch: pytest.M
     assert plain == diff_text(report_samples.diverged())
 
 
+def test_letters_that_a_stream_cannot_hold_are_escapes() -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+
+    print_diff(dataclasses.replace(report_samples.aligned(), summary="Aligned: caf\u00e9."), stream)
+
+    stream.seek(0)
+    assert stream.read().splitlines()[1] == r"Aligned: caf\xe9."
+
+
 def test_a_command_in_a_sentence_is_never_broken() -> None:
     result = report_samples.nonfinite()
 

@@ -28,6 +28,7 @@ def _finding(walk: Walk, unequal: tuple[Equality, ...]) -> Finding:
     key = unequal[0].pair.key
     first = walk.first
     parts_here = first is not None and first.kind is Kind.EQUALITY and first.comparison.key == key
+    unequal = tuple(found for found in unequal if found.pair.key.phase is key.phase)
     names = list(dict.fromkeys(_name(found) for found in unequal))
     steps = [result.step for result in walk.results if result.unequal]
     if key.phase is Phase.LOSS:

@@ -85,9 +85,9 @@ def _close(close: Sequence[Equality], total: int) -> Finding:
         CODE,
         LABEL,
         Severity.NOTE,
-        f"{wording.count(len(close))} of {wording.plural(total, 'initial tensor')} {'is' if len(close) == 1 else 'are'} "
-        f"equal but for rounding; the largest difference is {wording.relative(largest.relative_l2)} in "
-        f"{_name(largest)}. It is part of the floor.",
+        f"{wording.count(len(close))} of {wording.plural(total, 'initial tensor')} "
+        f"{'is' if len(close) == 1 else 'are'} equal but for rounding; the largest difference is "
+        f"{wording.relative(largest.relative_l2)} in {_name(largest)}. It is part of the floor.",
         "Nothing to do; load one file on both sides to make them equal bit for bit.",
         telling.place_of(largest.pair.key),
         {"close": len(close), "tensors": total, "largest_relative_l2": largest.relative_l2},

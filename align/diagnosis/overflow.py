@@ -68,8 +68,8 @@ def _overflow(walk: Walk, suspect: Suspect) -> Finding:
         LABEL,
         Severity.ERROR if suspect is walk.first else Severity.WARNING,
         f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with Inf, in the {side}: "
-        f"{wording.plural(infinite, 'element')} beyond {wording.value(precision.largest)}, the greatest {precision.name} "
-        f"number; the other run reaches {wording.value(largest)}.",
+        f"{wording.plural(infinite, 'element')} beyond {wording.value(precision.largest)}, the greatest "
+        f"{precision.name} number; the other run reaches {wording.value(largest)}.",
         f"Compare the scale of what enters {key.name} in both runs; run it in bf16 or fp32, whose range is wider.",
         telling.place_of(key),
         {"side": side, "infinite": infinite, "largest_of_other": largest, "limit": precision.largest,

@@ -28,8 +28,8 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.NOTE if walk.first is None else Severity.WARNING,
         f"The runs compute in different precision: {wording.listing(told)} (reference against candidate).",
-        "Give both runs one precision before judging small differences: the same autocast dtype, TF32 and HF32 both off "
-        "or both on.",
+        "Give both runs one precision before judging small differences: the same autocast dtype, TF32 and HF32 both "
+        "off or both on.",
         Place(),
         {name: list(pair) for name, pair in modes.items()},
         {"modes": {name: list(pair) for name, pair in modes.items()}},

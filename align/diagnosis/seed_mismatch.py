@@ -10,7 +10,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.pairing import Pair
-from align.records import Finding, Place, Severity
+from align.records import Finding, Phase, Place, Severity
 from align.tolerance import is_float
 
 CODE = "AL201"
@@ -22,16 +22,17 @@ DEVIATIONS = 4.0
 """Two draws of one distribution: uncorrelated within four standard deviations, spreads within 2 %."""
 
 RANDOM_CLASS = "Dropout"
+STATE = "_state"
 
 
 @rule(CODE, LABEL, rank=10)
 def find(walk: Walk) -> Iterator[Finding]:
     """Weights that look like another draw, or seeds that were recorded and differ."""
     drawn_again = looks_like_another_seed(walk)
-    seeds = _differing_seeds(walk)
+    seeds = _telling_seeds(walk, drawn_again=drawn_again)
     if not drawn_again and not seeds:
         return
-    what = [f"the {name} seeds are {ours} and {theirs}" for name, (ours, theirs) in seeds.items()]
+    what = [f"the {name} is {ours} and {theirs}" for name, (ours, theirs) in seeds.items()]
     if drawn_again:
         what.insert(0, "the initial weights look like two draws of one distribution")
     severity = _severity(walk, drawn_again=drawn_again)
@@ -55,7 +56,7 @@ def looks_like_another_seed(walk: Walk) -> bool:
     if not pairs or not all(pair.same_shape and is_float(pair.reference.dtype) for pair in pairs):
         return False
     matrices = [pair for pair in pairs if len(pair.reference.shape) > 1]
-    if not matrices or any(_one_side_constant(pair) for pair in pairs):
+    if not matrices or any(_one_side_constant(pair) or telling.reordered(pair) for pair in pairs):
         return False
     return sum(_is_another_draw(pair) for pair in matrices) >= MOST * len(matrices)
 
@@ -87,16 +88,28 @@ def _one_side_constant(pair: Pair) -> bool:
     return constant[0] != constant[1]
 
 
-def _differing_seeds(walk: Walk) -> dict[str, tuple[object, object]]:
+def _telling_seeds(walk: Walk, *, drawn_again: bool) -> dict[str, tuple[object, object]]:
+    """The recorded seeds that differ. The states of generators tell something only where random things differ."""
     ours, theirs = walk.reference.seeds, walk.candidate.seeds
-    return {name: (ours[name], theirs[name]) for name in ours if name in theirs and ours[name] != theirs[name]}
+    differing = {name: (ours[name], theirs[name]) for name in ours if name in theirs and ours[name] != theirs[name]}
+    seeds = {name: pair for name, pair in differing.items() if not name.endswith(STATE)}
+    if seeds:
+        return {name if "seed" in name else f"{name} seed": pair for name, pair in seeds.items()}
+    if drawn_again or not _batch_differs(walk):
+        return {}
+    return {f"state of {name.removesuffix(STATE)}": pair for name, pair in differing.items()}
+
+
+def _batch_differs(walk: Walk) -> bool:
+    """Whether the very first batches differ."""
+    return any(found.pair.key.phase is Phase.INPUT for found in walk.results[0].unequal)
 
 
 def _severity(walk: Walk, *, drawn_again: bool) -> Severity:
     """Seeds that differ matter where something random differs first; without a difference they are a fact."""
     if walk.first is None:
         return Severity.NOTE
-    if drawn_again or any(result.unequal for result in walk.results[:1]):
+    if drawn_again or _batch_differs(walk):
         return Severity.ERROR
     module = walk.modules.get(walk.first.comparison.key.name)
     return Severity.ERROR if module is not None and RANDOM_CLASS in module.class_name else Severity.WARNING

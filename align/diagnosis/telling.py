@@ -14,6 +14,9 @@ SIMPLE_RESIDUAL = 0.05
 """A scale factor is told where it leaves less than this of the candidate unexplained, and less than a tenth of the
 difference."""
 
+SAME_SUM = 1e-6
+"""The sum of squares in another order of summation."""
+
 
 def place_of(key: TensorKey, name: str | None = None) -> Place:
     """The place of a record, or of other code at the same point."""
@@ -102,6 +105,16 @@ def scale_between(comparison: Comparison, scale: float = 1.0) -> float | None:
     return found.factor * scale
 
 
+def reordered(pair: Pair) -> bool:
+    """Whether both tensors hold the same values in another order, as far as their statistics tell."""
+    ours, theirs = pair.reference.stats, pair.candidate.stats
+    if ours is None or theirs is None or ours.minimum == ours.maximum:
+        return False
+    if (ours.minimum, ours.maximum, ours.zeros) != (theirs.minimum, theirs.maximum, theirs.zeros):
+        return False
+    return abs(theirs.total_squares - ours.total_squares) <= SAME_SUM * ours.total_squares
+
+
 def relation(comparison: Comparison, scale: float = 1.0) -> str:
     """What the candidate is to the reference where that is simple, else nothing; begins with a comma."""
     ours, theirs = comparison.reference.stats, comparison.candidate.stats
@@ -111,6 +124,8 @@ def relation(comparison: Comparison, scale: float = 1.0) -> str:
         return ", all zeros in the candidate"
     if ours.zeros == ours.count and theirs.zeros < theirs.count:
         return ", all zeros in the reference"
+    if reordered(Pair(comparison.reference, comparison.candidate)):
+        return ", the values of the reference in another order"
     factor = scale_between(comparison, scale)
     return "" if factor is None else f", {wording.factor(factor)} times the reference"
 

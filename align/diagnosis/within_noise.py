@@ -22,7 +22,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     if walk.first is not None:
         return
     judged = [comparison for comparison in walk.comparisons if comparison.status in {Status.EQUAL, Status.WITHIN}]
-    largest = max((each for each in judged if each.times_floor), key=_share_of_limit, default=None)
+    largest = max((each for each in judged if each.status is Status.WITHIN), key=_share_of_limit, default=None)
     effect, precision = walk.resolution.smallest_visible_effect, walk.resolution.precision
     yield Finding(
         CODE,
@@ -68,6 +68,8 @@ def _summary(walk: Walk, judged: int, largest: Comparison | None) -> str:
     tensors = wording.plural(judged, "tensor")
     if largest is None:
         return f"Aligned: {tensors} over {steps} are equal."
+    if not largest.times_floor:
+        return f"Aligned: {tensors} over {steps} agree as closely as sketches can tell."
     return (
         f"Aligned: {tensors} over {steps} agree within the floor; the largest is {wording.times(largest.times_floor)} "
         f"at {telling.tensor(largest.key)}."

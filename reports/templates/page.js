@@ -51,6 +51,7 @@
   function difference(row) {
     var value = columns.relative[row];
     if (value === null) { return words.cell_not_compared; }
+    if (value < 0) { return "< " + relative(-value); }
     return value === 0 ? words.cell_equal : relative(value);
   }
   function stepWord(step) { return step === data.initStep ? words.init_step : String(step); }
@@ -107,7 +108,7 @@
     var name = {module: "name", tensor: "slot"}[state.column] || state.column;
     if (name === "number") { return row; }
     var value = text(name, row);
-    if (value === null) { return -1; }
+    if (value === null) { return -2; }
     if (value === "NaN" || value === "Inf") { return Infinity; }
     return value;
   }

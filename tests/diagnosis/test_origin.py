@@ -1,0 +1,131 @@
+"""AL401 and AL402: whose code a difference starts in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from align import wording
+from align.records import DiffResult, Severity
+from tests.builders import diff_files
+from tests.numpy_run import Fault, make
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("reference") / "gpu.h5", steps=1)
+
+
+def _diff(reference: Path, directory: Path, point: str, fault: Fault) -> DiffResult:
+    return diff_files(reference, make(directory / "npu.h5", steps=1, faults={(0, point): fault}))
+
+
+@pytest.mark.parametrize(
+    ("point", "label", "owner", "summary"),
+    [
+        (
+            "forward blocks.0.mlp.fc",
+            "origin-module",
+            "blocks.0.mlp.fc",
+            (
+                "Step 0, forward: blocks.0.mlp.fc output.0 is the first tensor that differs: relative L2 {e}, {z} the "
+                "floor, 1.5 times the reference. Its inputs agree, so it starts here."
+            ),
+        ),
+        (
+            "between blocks.1.attn",
+            "origin-functional",
+            "blocks.1.attn",
+            (
+                "Step 0, forward: input.0 of blocks.1.attn.o already differs (relative L2 {e}, {z} the floor, 1.5 "
+                "times the reference) while blocks.1.attn.v agrees: the code of blocks.1.attn between blocks.1.attn.v "
+                "and blocks.1.attn.o is the cause."
+            ),
+        ),
+        (
+            "forward blocks.0",
+            "origin-functional",
+            "blocks.0",
+            (
+                "Step 0, forward: blocks.0 output.0 is the first tensor that differs: relative L2 {e}, {z} the floor, "
+                "1.5 times the reference. Its inputs and children agree: the code of blocks.0 after blocks.0.mlp is "
+                "the cause."
+            ),
+        ),
+        (
+            "loss",
+            "origin-functional",
+            "loss",
+            (
+                "Step 0, loss: the loss is the first value that differs: relative L2 {e}, {z} the floor, 1.5 times the "
+                "reference. The outputs it is made from agree."
+            ),
+        ),
+        (
+            "backward loss",
+            "origin-functional",
+            "",
+            (
+                "Forward agrees; step 0, backward: grad_output.0 of <Net> is the first gradient that differs: "
+                "relative L2 {e}, {z} the floor, 1.5 times the reference. It is made by the backward of the training "
+                "script (loss)."
+            ),
+        ),
+        (
+            "backward blocks.1.attn.k",
+            "origin-module",
+            "blocks.1.attn.k",
+            (
+                "Forward agrees; step 0, backward of blocks.1.attn.k: grad_input.0 is the first gradient that differs: "
+                "relative L2 {e}, {z} the floor, 1.5 times the reference."
+            ),
+        ),
+        (
+            "gradient blocks.0.mlp.fc.weight",
+            "origin-module",
+            "blocks.0.mlp.fc",
+            (
+                "Step 0, gradient: weight of blocks.0.mlp.fc is the first that differs: relative L2 {e}, {z} the "
+                "floor, 1.5 times the reference. What its gradient is made from agrees."
+            ),
+        ),
+        (
+            "update",
+            "origin-functional",
+            "head",
+            (
+                "Step 0, update: weight of head is the first gradient that differs as the optimizer takes it: "
+                "relative L2 {e}, {z} the floor, 1.5 times the reference. The gradient after backward agrees."
+            ),
+        ),
+    ],
+)
+def test_the_sentence_names_the_code_the_difference_and_the_relation(
+    reference: Path, tmp_path: Path, point: str, label: str, owner: str, summary: str
+) -> None:
+    result = _diff(reference, tmp_path, point, lambda array: array * 1.5)
+    first = result.findings[0]
+    error, times = first.evidence["relative_l2"], first.evidence["times_floor"]
+    assert (first.label, first.severity, first.where.name) == (label, Severity.ERROR, owner)
+    assert first.summary == summary.format(e=wording.relative(error), z=wording.times(times)) == result.summary
+    assert error == pytest.approx(0.5, rel=0.15)
+    assert times > 1000
+    assert first.advice
+
+
+@pytest.mark.parametrize("factor", [1.0001, 1.5])
+def test_one_finding_says_it_all(reference: Path, tmp_path: Path, factor: float) -> None:
+    result = _diff(reference, tmp_path, "forward head", lambda array: array * factor)
+    assert [finding.label for finding in result.findings] == ["origin-module"]
+    assert f"{factor} times the reference" in result.summary
+
+
+def test_what_agrees_within_the_floor_has_no_origin(reference: Path, tmp_path: Path) -> None:
+    result = _diff(reference, tmp_path, "forward head", lambda array: array * (1 + 2.0**-23))
+    assert [finding.label for finding in result.findings] == ["within-noise"]
+
+
+def test_zeroed_tensors_are_told_as_such(reference: Path, tmp_path: Path) -> None:
+    result = _diff(reference, tmp_path, "forward head", lambda array: array * 0)
+    assert ", all zeros in the candidate. Its inputs agree" in result.summary

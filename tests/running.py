@@ -1,0 +1,104 @@
+"""Run captures through the real command line, on the CPU and on the simulated NPU.
+
+Importing torch costs seconds, so captures of one device and one configuration may share a process; each of
+them goes through `align.cli.main` as a command of its own all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from align.commands import diff_files
+from align.records import DiffResult
+
+ROOT = Path(__file__).resolve().parent.parent
+CASES = ROOT / "fixtures" / "cases"
+WORKLOADS = ROOT / "fixtures" / "workloads"
+STEPS = WORKLOADS / "steps"
+SIMULATOR = ROOT / "fixtures" / "npu_sim"
+
+BENIGN: dict[str, Any] = {"numerics": "benign"}
+
+SHARED_PROCESS = """
+import json, sys
+from align.cli import main
+
+for arguments in json.loads(sys.stdin.read()):
+    code = main(arguments, prog_name="align", standalone_mode=False)
+    print(f"<exit code {code or 0}>", flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command printed and how it ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line on stderr, where capture says what it did."""
+        return self.stderr.strip().splitlines()[-1] if self.stderr.strip() else ""
+
+
+def environment(simulator: Mapping[str, Any] | None = None, **variables: str) -> dict[str, str]:
+    """The environment of a subprocess: this tree, one thread, and the simulated NPU where it is wanted."""
+    paths = [str(ROOT)]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "RANK"))}
+    settings = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "HF_HUB_OFFLINE": "1"}
+    if simulator is not None:
+        paths.append(str(SIMULATOR))
+        settings["ALIGN_NPU_SIM"] = json.dumps(simulator)
+    return {**inherited, **settings, "PYTHONPATH": os.pathsep.join(paths), **variables}
+
+
+def align(
+    *arguments: str | Path, simulator: Mapping[str, Any] | None = None, cwd: Path | None = None, **variables: str
+) -> Outcome:
+    """One command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "align", *map(str, arguments)],
+        capture_output=True, text=True, check=False, cwd=cwd, env=environment(simulator, **variables), timeout=300,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def python(*arguments: str | Path, cwd: Path | None = None, simulator: Mapping[str, Any] | None = None) -> Outcome:
+    """A Python program in a process of its own, without align."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True, text=True, check=False, cwd=cwd, env=environment(simulator), timeout=300,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def capture_all(
+    device: str, captures: Sequence[tuple[Path, Sequence[str | Path]]], simulator: Mapping[str, Any] | None = None
+) -> None:
+    """Capture several runs, given as (file, script and its arguments), in one process; all must succeed."""
+    commands = [
+        ["capture", "--device", device, "-o", str(path), *map(str, script)] for path, script in captures
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", SHARED_PROCESS],
+        input=json.dumps(commands), capture_output=True, text=True, check=False, env=environment(simulator),
+        timeout=600,
+    )  # fmt: skip
+    codes = [line for line in done.stdout.splitlines() if line.startswith("<exit code")]
+    assert codes == ["<exit code 0>"] * len(commands), f"{codes}\n{done.stderr[-3000:]}"
+    troubles = [line for line in done.stderr.splitlines() if "trouble" in line]
+    assert not troubles, troubles
+
+
+def diff(reference: Path, candidate: Path) -> DiffResult:
+    """Compare two captures as `align diff` does."""
+    return diff_files(str(reference), str(candidate))

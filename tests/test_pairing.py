@@ -1,0 +1,82 @@
+"""Which records answer each other."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from align.errors import ComparisonError
+from align.pairing import check_same_model, pair_names, pair_records, renamed
+from align.records import Phase, TensorKey, TensorRecord
+from tests.builders import record_of
+
+
+def _record(name: str, slot: str = "output.0", order: int = 0, *, micro: int = 0, call: int = 0) -> TensorRecord:
+    return record_of(TensorKey(0, Phase.FORWARD, name, slot, micro, call), np.zeros(3, np.float32), order)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("transformer.h.0", "model.layers.0"),
+        ("transformer.h.0.attn", "model.layers.0.attn"),
+        ("transformer.h.01", "transformer.h.01"),
+        ("lm_head", "head"),
+        ("lm_head.weight", "head.weight"),
+        ("other", "other"),
+    ],
+)
+def test_a_rename_takes_the_longest_whole_name_or_dotted_prefix(name: str, expected: str) -> None:
+    renames = [("lm_head", "head"), ("transformer", "wrong"), ("transformer.h.0", "model.layers.0")]
+    expected = expected.replace("transformer", "wrong")
+    assert renamed(name, renames) == expected
+
+
+def test_records_are_paired_by_phase_name_slot_micro_and_call() -> None:
+    names = pair_names(["a"], ["b"], [("a", "b")])
+    ours = [_record("a", order=1), _record("a", order=0, call=1), _record("a", "input.0", 2)]
+    theirs = [_record("b", order=0), _record("b", order=1, call=1), _record("b", order=2, micro=1)]
+    paired = pair_records(0, ours, theirs, names)
+    assert [(str(pair.key), str(pair.candidate.key)) for pair in paired.pairs] == [
+        ("step 0, forward: a output.0, call 1", "step 0, forward: b output.0, call 1"),
+        ("step 0, forward: a output.0", "step 0, forward: b output.0"),
+    ]
+    assert [str(key) for key in paired.only_reference] == ["step 0, forward: a input.0"]
+    assert [str(key) for key in paired.only_candidate] == ["step 0, micro 1, forward: b output.0"]
+
+
+def test_the_lone_roots_of_both_sides_are_one_place() -> None:
+    names = pair_names(["<Net>", "fc", "<Loss>"], ["<NetNPU>", "fc", "<Loss>"])
+    assert names.of("<Net>") == "<NetNPU>"
+    assert names.only_reference == names.only_candidate == ()
+
+
+def test_two_unpaired_roots_are_not_guessed() -> None:
+    names = pair_names(["<Net>", "<Teacher>", "fc"], ["<NetNPU>", "<Other>", "fc"])
+    assert names.only_reference == ("<Net>", "<Teacher>")
+    assert names.only_candidate == ("<NetNPU>", "<Other>")
+
+
+def test_half_of_the_names_is_enough() -> None:
+    check_same_model(pair_names(["a", "b"], ["a", "c"]), "gpu.h5", "npu.h5")
+
+
+def test_other_models_are_refused_with_two_examples() -> None:
+    names = pair_names(["fc", "wte", "h.0"], ["fc", "embed", "layers.0"])
+    message = (
+        "Cannot compare 'gpu.h5' with 'npu.h5': they hold different models. Only 1 of 3 names of the reference have "
+        "a partner; for example 'wte' is only in the reference and 'embed' only in the candidate. If modules were "
+        "renamed, pair them with --rename OLD=NEW."
+    )
+    with pytest.raises(ComparisonError, match=f"^{re.escape(message)}$"):
+        check_same_model(names, "gpu.h5", "npu.h5")
+
+
+def test_a_rename_of_an_unknown_name_is_refused() -> None:
+    message = (
+        "Cannot rename 'h' to 'layers': the reference has no module of that name. List its modules with align show."
+    )
+    with pytest.raises(ComparisonError, match=f"^{re.escape(message)}$"):
+        pair_names(["fc", "head"], ["fc"], [("h", "layers")])
