@@ -229,6 +229,8 @@ def _check_version(path: Path, file: h5py.File) -> int:
 
 def _damage(path: Path, error: OSError) -> str:
     """How many bytes are missing, where HDF5 says so."""
+    if "locking flag" in str(error):
+        return "this process has it open with other locking (open it there with locking=False)"
     stored = re.search(r"stored_eof = (\d+)", str(error))
     if stored is None:
         return "its HDF5 structure is damaged"

@@ -88,8 +88,8 @@ class CaptureWriter:
     def commit(self, step: int, records: Sequence[TensorRecord], values: Mapping[int, Handle]) -> None:
         """Write a finished step: its index, its sketches and the names of its values (order -> handle).
 
-        A record that is the same tensor as an earlier one gets a hard link to the values of that one. The handles
-        are used up.
+        A record that is the same tensor as an earlier one gets a hard link to the values of that one. A handle may
+        be given again with a later step.
         """
         if step in self._committed:
             msg = f"Cannot write step {step} to '{self.path}': it is already there. Commit every step once."
@@ -104,8 +104,6 @@ class CaptureWriter:
             _link_values(group, paths, handles)
             h5py.h5o.link(group, self._file.id, step_group(step).encode())
             self._append_texts()
-            for handle in values.values():
-                handle.close()
             self._settle()
         self._committed.add(step)
         self.bytes_written += index.nbytes + sketches.nbytes

@@ -28,7 +28,7 @@ class AlignGroup(click.Group):
 @click.group(cls=AlignGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="align")
 def main() -> None:
-    """Find where two PyTorch training runs first part, and why.
+    r"""Find where two PyTorch training runs first part, and why.
 
     \b
     align capture -o gpu.h5 train.py                  on the reference machine
@@ -64,7 +64,7 @@ def main() -> None:
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def capture(ctx: click.Context, script: str, args: tuple[str, ...], **options: Any) -> None:
+def capture(ctx: click.Context, /, script: str, args: tuple[str, ...], **options: Any) -> None:
     """Run a training script and record what it computes.
 
     The script is run unchanged, as `python SCRIPT ARGS` would run it, and its results are the same bit for bit.

@@ -33,6 +33,12 @@ from align.tolerance import is_float
 from align.units import Precisions, Side, learn_precisions
 from align.walk import StepFacts, StepResult, StepWalk, Suspect, equality_comparison, learn_parameters
 
+SAME_RATE = 1e-6
+"""Schedules computed in another order of operations differ in the last digits."""
+
+CLOSURE_OPTIMIZER = "LBFGS"
+"""Evaluates its closure several times in one step and moves the parameters between."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walk:
@@ -144,13 +150,20 @@ class _Walker:
         """Judge one step, the steps before it having been judged."""
         self._learn_entering_parameters(paired)
         carried = self.last.script_outputs if self.last is not None else 0.0
-        around = Surroundings(Flow(carried), self.parameters, self.modules)
-        walk = StepWalk(self._facts(paired.step), self.precisions, around, diverged=self.first is not None)
+        facts = self._facts(paired.step)
+        around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving)
+        walk = StepWalk(facts, self.precisions, around, diverged=self.first is not None)
         result = walk.walk(paired)
+        if self.first is None and not result.suspects and self._learning_rates(paired.step) is not None:
+            result = _laid_on_the_learning_rate(result)
         if self.first is None and result.suspects:
             self.first = result.suspects[0]
         self.last = result
         return result
+
+    def _learning_rates(self, step: int) -> tuple[float, float] | None:
+        """The learning rates of both runs where they differ."""
+        return differing_learning_rates(*(rows.get(step) for rows in self.timelines))
 
     def _learn_entering_parameters(self, paired: PairedStep) -> None:
         """Take the parameters at the begin of a step from the step before, else from the step itself."""
@@ -191,7 +204,29 @@ class _Walker:
             scale=scales[0] / scales[1],
             scaled=any(row is not None and not math.isnan(row.loss_scale) for row in (ours, theirs)),
             both_skipped=all(row is not None and row.skipped for row in (ours, theirs)),
+            moving=any(row is not None and CLOSURE_OPTIMIZER in row.optimizer for row in (ours, theirs)),
         )
+
+
+def differing_learning_rates(ours: TimelineRow | None, theirs: TimelineRow | None) -> tuple[float, float] | None:
+    """The learning rates of one step where both are known and differ."""
+    if ours is None or theirs is None:
+        return None
+    rates = (ours.learning_rate, theirs.learning_rate)
+    if not all(math.isfinite(rate) for rate in rates) or math.isclose(*rates, rel_tol=SAME_RATE):
+        return None
+    return rates
+
+
+def _laid_on_the_learning_rate(result: StepResult) -> StepResult:
+    """Where all agrees but the learning rate, the runs part in the parameters after the step."""
+    for place, comparison in enumerate(result.comparisons):
+        if comparison.key.phase is Phase.PARAM and comparison.status is not Status.EQUAL:
+            parted = replace(comparison, status=Status.ORIGIN)
+            comparisons = (*result.comparisons[:place], parted, *result.comparisons[place + 1 :])
+            suspect = Suspect(parted, Kind.EQUALITY, Origin.OPTIMIZER, parted.key.name)
+            return replace(result, comparisons=comparisons, suspects=(suspect,))
+    return result
 
 
 def _loss_scale(row: TimelineRow | None) -> float:

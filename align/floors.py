@@ -47,6 +47,14 @@ class Surroundings:
     flow: Flow
     parameters: ParameterErrors
     modules: Mapping[str, ModuleInfo]
+    moving: bool = False
+
+    def knows_parameters(self, record: TensorRecord) -> bool:
+        """Whether it is known how the parameters differed when the record was made.
+
+        An optimizer that evaluates a closure (LBFGS) moves them between the micro-steps of one step.
+        """
+        return self.parameters.known and not (self.moving and record.key.micro > 0)
 
     def is_piecewise(self, name: str) -> bool:
         """Whether the backward of a module depends on decisions that rounding can flip."""
@@ -55,6 +63,11 @@ class Surroundings:
     def multiplies(self, name: str) -> bool:
         """Whether matrix products or convolutions run in the module; of the script nothing is known."""
         return name not in self.modules or self.modules[name].matmul or self.modules[name].conv
+
+    def borrows(self, name: str) -> bool:
+        """Whether the module multiplies by a matrix that another module owns: tied weights."""
+        module = self.modules.get(name)
+        return module is not None and module.leaf and module.matmul and not self.parameters.has(name)
 
     def is_norm(self, name: str) -> bool:
         """Whether the module subtracts a mean or divides by a deviation."""
@@ -71,7 +84,7 @@ def _expect_equal(record: TensorRecord, around: Surroundings) -> Expectation:  #
 
 
 def _expect_forward(record: TensorRecord, around: Surroundings) -> Expectation:
-    if not around.parameters.known:
+    if not around.knows_parameters(record):
         return Expectation(0.0, Origin.UNKNOWN, record.key.name, record.key.name, judged=False)
     return _expect_output(record, around) if is_output(record) else _expect_module_input(record, around)
 
@@ -82,8 +95,7 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
     error = max(call.inputs, call.children, around.parameters.own(name, record, call.input_rms))
     if call.has_children:
         error = max(error, around.parameters.below(name, record))
-    elif not around.parameters.has(name) and name in around.modules and around.modules[name].matmul:
-        # It multiplies by a matrix that another module owns: tied weights.
+    elif around.borrows(name):
         error = max(error, around.parameters.below(SCRIPT, record))
     factor = 1.0
     if around.is_norm(name) and call.main_input is not None:
@@ -155,7 +167,7 @@ def _expect_loss(record: TensorRecord, around: Surroundings) -> Expectation:
         caller.last_child or record.within,
         factor=_shrinkage(caller.amplitude, record),
         sibling=caller.last_child,
-        judged=Phase.FORWARD in around.flow.phases and around.parameters.known,
+        judged=Phase.FORWARD in around.flow.phases and around.knows_parameters(record),
     )
 
 
@@ -194,7 +206,7 @@ def _expect_grad_output(record: TensorRecord, around: Surroundings) -> Expectati
         # The softmax of a loss turns the absolute error of its scores into a relative one.
         factor=max(1.0, size) if first else 1.0,
         terms=max(record.shape, default=0) if around.multiplies(record.within) else 0,
-        judged=_backward_judged(around),
+        judged=_backward_judged(record, around),
         flips=call.outputs if around.is_piecewise(record.within) else None,
     )
 
@@ -203,7 +215,7 @@ def _expect_grad_input(record: TensorRecord, around: Surroundings) -> Expectatio
     name = record.key.name
     call = around.flow.call(record)
     error = max(call.grad_outputs, call.inputs, call.outputs, around.parameters.matrices(name))
-    judged = _backward_judged(around)
+    judged = _backward_judged(record, around)
     if record.total or not call.has_grad_outputs:
         for ancestor in around.flow.ancestors(record):
             error = max(error, ancestor.below, ancestor.grad_outputs, ancestor.children)
@@ -226,8 +238,8 @@ def _expect_grad_input(record: TensorRecord, around: Surroundings) -> Expectatio
     return Expectation(error, Origin.MODULE, name, name, factor=factor, judged=judged, terms=terms, flips=flips)
 
 
-def _backward_judged(around: Surroundings) -> bool:
-    return Phase.FORWARD in around.flow.phases and around.parameters.known
+def _backward_judged(record: TensorRecord, around: Surroundings) -> bool:
+    return Phase.FORWARD in around.flow.phases and around.knows_parameters(record)
 
 
 def _backward_cancellation(call: CallErrors, record: TensorRecord) -> float:
@@ -250,7 +262,7 @@ def _expect_gradient(record: TensorRecord, around: Surroundings) -> Expectation:
     if module is None:
         error = max(error, flow.backward)
         return Expectation(
-            error, Origin.MODULE, name, name, judged=Phase.BACKWARD in flow.phases and _backward_judged(around)
+            error, Origin.MODULE, name, name, judged=Phase.BACKWARD in flow.phases and _backward_judged(record, around)
         )
     exact = name in flow.modules and flow.modules[name] is module
     error = max(error, module.grad_outputs, module.inputs)
@@ -263,7 +275,7 @@ def _expect_gradient(record: TensorRecord, around: Surroundings) -> Expectation:
         name,
         name,
         factor=_cancelled(noise, record),
-        judged=_backward_judged(around),
+        judged=_backward_judged(record, around),
         terms=module.rows,
     )
 
@@ -280,11 +292,11 @@ def _noise(record: TensorRecord, module: ModuleErrors) -> float:
 
 
 def _with_borrowers(record: TensorRecord, around: Surroundings, error: float, noise: float) -> tuple[float, float]:
-    """Add the modules without parameters whose widths fit this matrix: they may use it too (tied weights)."""
+    """Add the modules that multiply by a matrix of this shape without owning one: it may be this (tied weights)."""
     if len(record.shape) != 2:  # noqa: PLR2004 - a matrix
         return error, noise
     for name in around.flow.by_widths.get((record.shape[0], record.shape[1]), ()):
-        if not around.parameters.has(name):
+        if around.borrows(name):
             module = around.flow.modules[name]
             error = max(error, module.grad_outputs, module.inputs)
             noise += module.matrix_noise

@@ -92,7 +92,7 @@ class Flow:
     def __init__(self, carried: float = 0.0) -> None:
         self.calls: dict[CallKey, CallErrors] = defaultdict(CallErrors)
         self.modules: dict[str, ModuleErrors] = defaultdict(ModuleErrors)
-        self.by_widths: dict[tuple[int, int], set[str]] = defaultdict(set)
+        self.by_widths: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
         self.gradients = Gradients()
         self.updates: dict[tuple[str, str], float] = {}
         self.carried = carried
@@ -239,7 +239,7 @@ def _learn_noise(flow: Flow, main_input: TensorRecord | None, record: TensorReco
     module.rows += record.numel // width
     if main_input is not None and main_input.stats is not None:
         module.matrix_noise += square * main_input.stats.total_squares / max(record.numel / width, 1.0)
-        flow.by_widths[(width, width_of(main_input.shape))].add(record.key.name)
+        flow.by_widths[(width, width_of(main_input.shape))][record.key.name] = None
     else:
         module.matrix_noise += square
 

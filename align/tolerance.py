@@ -17,6 +17,9 @@ STATISTICS_FACTOR = 4.0
 EQUAL_ULPS = 4.0
 """A float batch or initial weight may differ by so many unit roundoffs (tables made on the device)."""
 
+LARGEST_FLOOR = 0.5
+"""Where half of a tensor may differ nothing can be said of it: what it is made from has parted already."""
+
 TINY, TINY_FACTOR = 10, 10 / 3
 SMALL, SMALL_FACTOR = 500, 8 / 3
 """Few elements average little: the factors of torch's own benchmark comparison (10 and 8 against 3)."""

@@ -58,11 +58,16 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """What the timelines say of one step: the factor between the loss scales, and who skipped it."""
+    """What the timelines say of one step.
+
+    The factor between the loss scales, whether there is one, whether both runs skipped the step, and whether the
+    optimizer moves the parameters inside it.
+    """
 
     scale: float = 1.0
     scaled: bool = False
     both_skipped: bool = False
+    moving: bool = False
 
 
 class StepWalk:
@@ -210,7 +215,7 @@ class StepWalk:
             return replace(comparison, status=Status.EQUAL, floor=floor, times_floor=0.0)
         if not expected.judged:
             return comparison
-        if math.isinf(floor):
+        if not floor < tolerance.LARGEST_FLOOR:
             return self._inherits_all(comparison)
         judged = self._without_flips(pair, expected, error, scale, limit * floor)
         comparison = replace(comparison, status=Status.WITHIN, floor=floor, times_floor=judged / floor)
@@ -226,7 +231,7 @@ class StepWalk:
         return comparison
 
     def _inherits_all(self, comparison: Comparison) -> Comparison:
-        """What came before cannot be measured (other tokens, NaN): any difference here may be inherited."""
+        """What came before differs completely or cannot be measured: any difference here may be inherited."""
         if not self.diverged:
             return comparison
         error = comparison.relative_l2 or 0.0

@@ -2,7 +2,8 @@
 
 Time: a 6-layer GPT-2 (width 512, batch 4 x 256, float32, one thread). Rounds of plain, captured and
 naively hooked steps follow each other in one process, so that a noisy machine disturbs all alike; what is
-printed is the ratio of medians. Writing the file is part of the captured step.
+printed is the ratio of medians, in wall time and in the processor time of the process. Writing the file is
+part of the captured step.
 Memory: the peak of whole processes, plain and captured, with and without activation checkpointing.
 
     python benchmarks/capture_overhead.py [--rounds 4] [--detail sketch]
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -47,7 +48,7 @@ def main() -> None:
 def print_times(rounds: int, details: list[str]) -> None:
     """Interleave all ways of running a step and print their medians."""
     training = Training()
-    seconds: dict[str, list[float]] = {}
+    seconds: dict[str, list[Seconds]] = {}
     with tempfile.TemporaryDirectory() as folder:
         training.run(1)
         for number in range(rounds):
@@ -63,11 +64,23 @@ def print_times(rounds: int, details: list[str]) -> None:
                 seconds.setdefault("align, outside the window", []).extend(training.run(STEPS_A_ROUND))
             with naive_hooks(training.model):
                 seconds.setdefault("naive hooks", []).extend(training.run(STEPS_A_ROUND))
-    plain = statistics.median(seconds["plain"])
-    print(f"{'step of':28} {'median':>9} {'ratio':>7}   ({rounds * STEPS_A_ROUND} steps each, interleaved)")
+    plain = median(seconds["plain"])
+    print(f"{'step of':28} {'median':>9} {'wall':>7} {'cpu':>7}   ({rounds * STEPS_A_ROUND} steps each, interleaved)")
     for name, values in seconds.items():
-        median = statistics.median(values)
-        print(f"{name:28} {median * 1000:6.0f} ms {median / plain:6.2f}x")
+        wall, cpu = median(values)
+        print(f"{name:28} {wall * 1000:6.0f} ms {wall / plain.wall:6.2f}x {cpu / plain.cpu:6.2f}x")
+
+
+class Seconds(NamedTuple):
+    """How long a step took, on the wall clock and in processor time."""
+
+    wall: float
+    cpu: float
+
+
+def median(values: list[Seconds]) -> Seconds:
+    """The medians of both clocks."""
+    return Seconds(statistics.median(value.wall for value in values), statistics.median(value.cpu for value in values))
 
 
 class Training:
@@ -84,17 +97,22 @@ class Training:
         self.model = GPT2LMHeadModel(config)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
         self.batch = torch.randint(50257, (BATCH, LENGTH))
-        self.marks: list[float] = []
-        self.model.register_forward_pre_hook(lambda *_: self.marks.append(time.perf_counter()))
+        self.marks: list[Seconds] = []
+        self.model.register_forward_pre_hook(
+            lambda *_: self.marks.append(Seconds(time.perf_counter(), time.process_time()))
+        )
 
-    def run(self, steps: int) -> list[float]:
+    def run(self, steps: int) -> list[Seconds]:
         """Seconds of each of these steps; one more begins, so that the last one's writing is counted."""
         self.marks.clear()
         for _ in range(steps):
             self.step()
         with torch.enable_grad():
             self.model(self.batch[:, :2])
-        return [end - begin for begin, end in zip(self.marks, self.marks[1:], strict=False)]
+        return [
+            Seconds(end.wall - begin.wall, end.cpu - begin.cpu)
+            for begin, end in zip(self.marks, self.marks[1:], strict=False)
+        ]
 
     def step(self) -> None:
         """One ordinary training step."""

@@ -80,7 +80,10 @@ class CallWatch:
         if not stack and not self._recorder.clock.next_forward_wanted:
             return self._run_unwatched(original, module, args, kwargs)
         self._gradient = torch.is_grad_enabled()
-        frame = self._recorder.guarded(self._open, module, args, kwargs, in_backward)
+        if in_backward:
+            frame = self._recorder.guarded(self._open_recompute, module, args, kwargs)
+        else:
+            frame = self._recorder.guarded(self._open, module, args, kwargs)
         if frame is None:
             frame = Frame(module, None, None, recompute=in_backward)
         stack.append(frame)
@@ -114,10 +117,8 @@ class CallWatch:
 
     # ---- opening
 
-    def _open(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], recompute: bool) -> Frame:
+    def _open(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Frame:
         stack = self.stack
-        if recompute:
-            return self._open_recompute(module, args, kwargs)
         if stack:
             parent = stack[-1]
             frame = Frame(module, parent.root, None, recompute=False)

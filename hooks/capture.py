@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from align.errors import CaptureError
 from align.hooks.devices import prepare_device
 from align.hooks.launch import Program, exit_code_of, find_module, find_script, run_program
 from align.records import RunInfo
-
-if TYPE_CHECKING:
-    from align.hooks.recorder import Recorder
 
 EXIT_TROUBLE = 2
 
@@ -48,6 +44,7 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
     prepare_device(options.device, transfer=options.transfer)
     # Only now may torch be imported: the device decides how.
     from align.hooks.children import ChildWatch
+    from align.hooks.last_line import last_line
     from align.hooks.recorder import Recorder
     from align.hooks.run_info import script_hash
 
@@ -71,7 +68,7 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
             error = raised
         recorder.close(error)
     code = exit_code_of(error)
-    say(last_line(recorder, options, children.sentence()))
+    say(last_line(recorder, options.device, children.sentence()))
     if options.strict and (recorder.troubles or not recorder.steps_written) and code == 0:
         return EXIT_TROUBLE
     return code
@@ -92,7 +89,9 @@ def output_path(options: CaptureOptions) -> Path:
         chosen = f"{Path(options.program).stem}.{device}.h5"
     path = Path(chosen)
     if path.is_dir():
-        raise CaptureError(f"Cannot write '{path}': it is a folder. Give a file name with -o, such as {path / 'run.h5'}.")
+        raise CaptureError(
+            f"Cannot write '{path}': it is a folder. Give a file name with -o, such as {path / 'run.h5'}."
+        )
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         path = path.with_suffix(f".rank{int(os.environ.get('RANK', '0')):04d}{path.suffix}")
     restart = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
@@ -108,67 +107,7 @@ def _present_device() -> str:
     return "npu" if npu is not None and npu.is_available() else "cpu"
 
 
-def last_line(recorder: Recorder, options: CaptureOptions, children: str) -> str:
-    """One line (more only where there was trouble): what was captured, how much, where."""
-    from align.hooks.steps import describe_steps
-
-    written = recorder.steps_written
-    parts = []
-    if written:
-        size = recorder.path.stat().st_size if recorder.path.exists() else 0
-        what = f"step {written[0]}" if len(written) == 1 else f"{len(written)} steps ({describe_steps(written)})"
-        parts.append(
-            f"align: captured {what}, {recorder.trace.records_written:,} records, {readable_size(size)}: {recorder.path}"
-        )
-        beyond = recorder.clock.step - written[-1] - 1
-        if beyond > 0:
-            steps = "1 later step was" if beyond == 1 else f"{beyond:,} later steps were"
-            parts.append(f"{steps} not captured")
-    else:
-        parts.append(_nothing_captured(recorder, options))
-    where = recorder.run_info.parameters_on
-    if where and options.device not in ("auto", where):
-        parts.append(
-            f"--device {options.device} was asked but the parameters were on {where}: pass the device to your script"
-        )
-    if recorder.compile_seen:
-        parts.append("torch.compile was switched off so that modules can be seen")
-    if children:
-        parts.append(children)
-    if recorder.troubles:
-        count = sum(recorder.troubles.values())
-        first = recorder.notes()[0]
-        parts.append(f"{count:,} {'trouble' if count == 1 else 'troubles'} while capturing: {first}")
-    return "; ".join(parts)
-
-
-def _nothing_captured(recorder: Recorder, options: CaptureOptions) -> str:
-    steps = recorder.clock.step
-    if steps:
-        return f"align: captured no step: the run had {steps} and --steps {options.steps} asks for none of them: {recorder.path}"
-    return (
-        "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step"
-        f": {recorder.path}"
-    )
-
-
-def readable_size(size: int) -> str:
-    """`3.4 MB`."""
-    if size < 1000:  # noqa: PLR2004
-        return f"{size} bytes"
-    amount = float(size)
-    for unit in ("kB", "MB", "GB"):
-        amount /= 1000
-        if amount < 1000:  # noqa: PLR2004
-            return f"{amount:.1f} {unit}"
-    return f"{amount / 1000:.1f} TB"
-
-
-
 def tell(line: str) -> None:
     """Write one line to stderr, where progress and notes go."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
-
-
-__all__: Sequence[str] = ("CaptureOptions", "capture", "last_line", "output_path", "readable_size", "tell")

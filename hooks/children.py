@@ -35,15 +35,15 @@ class ChildWatch:
                 process._target = WatchedTarget(target, folder, process.name)
             original(process)
 
-        processes.BaseProcess.start = start  # type: ignore[method-assign]
+        setattr(processes.BaseProcess, "start", start)  # noqa: B010  a method is replaced while we watch
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._original is not None:
-            processes.BaseProcess.start = self._original  # type: ignore[method-assign]
-        if self._folder is not None and os.path.isdir(self._folder.name):
+            setattr(processes.BaseProcess, "start", self._original)  # noqa: B010
+        if self._folder is not None and Path(self._folder.name).is_dir():
             self._trained = sorted(mark.read_text() for mark in Path(self._folder.name).iterdir())
             self._folder.cleanup()
 
@@ -69,6 +69,7 @@ class WatchedTarget:
         self.name = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the target in the child."""
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         handle = register_optimizer_step_post_hook(self._stepped)
@@ -79,5 +80,5 @@ class WatchedTarget:
 
     def _stepped(self, *_: Any) -> None:
         mark = Path(self.folder) / str(os.getpid())
-        if os.path.isdir(self.folder) and not mark.exists():
+        if Path(self.folder).is_dir() and not mark.exists():
             mark.write_text(self.name)

@@ -23,7 +23,8 @@ def prepare_device(device: str, *, transfer: bool = True) -> None:
     """Import torch so that this device is used; raise CaptureError with the remedy where it cannot be."""
     if find_spec("torch") is None:
         raise CaptureError(
-            "Cannot capture: torch is not installed in this Python. Install it, or run align from the environment of the training."
+            "Cannot capture: torch is not installed in this Python. "
+            "Install it, or run align from the environment of the training."
         )
     if device == "npu":
         _prepare_npu(transfer=transfer)
@@ -69,7 +70,8 @@ def _require_cuda() -> None:
 def _prepare_npu(*, transfer: bool) -> None:
     if find_spec("torch_npu") is None:
         raise CaptureError(
-            "Cannot capture on npu: torch_npu is not installed in this Python. Install the torch_npu that fits your torch and CANN."
+            "Cannot capture on npu: torch_npu is not installed in this Python. "
+            "Install the torch_npu that fits your torch and CANN."
         )
     with _variable_kept(AUTOLOAD, "0"):
         import torch
@@ -84,7 +86,8 @@ def _prepare_npu(*, transfer: bool) -> None:
     npu = getattr(torch, "npu", None)
     if npu is None or not npu.is_available():
         raise CaptureError(
-            "Cannot capture on npu: torch_npu is loaded but sees no NPU. Check npu-smi info and ASCEND_RT_VISIBLE_DEVICES."
+            "Cannot capture on npu: torch_npu is loaded but sees no NPU. "
+            "Check npu-smi info and ASCEND_RT_VISIBLE_DEVICES."
         )
     if transfer:
         importlib.import_module("torch_npu.contrib.transfer_to_npu")

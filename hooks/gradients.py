@@ -28,6 +28,7 @@ class OutputGradient:
         self.total = total
 
     def __call__(self, gradients: tuple[torch.Tensor | None, ...]) -> None:
+        """Take the gradient of this output from those of the node."""
         gradient = gradients[self.number] if self.number < len(gradients) else None
         if gradient is not None:
             self.watch.arrived(self.call, self.slot, gradient, total=self.total)
@@ -39,7 +40,7 @@ class InputGradient:
     Where several edges enter the same input (x * sigmoid(x)), the parts are added up.
     """
 
-    __slots__ = ("expected", "call", "parts", "slot", "watch")
+    __slots__ = ("call", "expected", "parts", "slot", "watch")
 
     def __init__(self, watch: GradientWatch, call: Call, slot: str, expected: int) -> None:
         self.watch = watch
@@ -77,6 +78,7 @@ class InputGradientPart:
         self.position = position
 
     def __call__(self, into_inputs: tuple[torch.Tensor | None, ...], _: tuple[torch.Tensor | None, ...]) -> None:
+        """Take the part that flows along our edge."""
         part = into_inputs[self.position] if self.position < len(into_inputs) else None
         if part is not None:
             watch = self.gradient.watch
@@ -122,7 +124,7 @@ class GradientWatch:
 
     def arrived(self, call: Call, slot: str, gradient: torch.Tensor, *, total: bool = False) -> None:
         """A gradient came: its forward is part of this step."""
-        self.recorder.guarded(self._record, call, slot, gradient, total)
+        self.recorder.guarded(self._record, call, slot, gradient, total=total)
 
     def finish(self) -> None:
         """A backward is over: report the input gradients of which only some parts came."""
@@ -130,7 +132,7 @@ class GradientWatch:
         for gradient in unfinished:
             gradient.report()
 
-    def _record(self, call: Call, slot: str, gradient: torch.Tensor, total: bool) -> None:
+    def _record(self, call: Call, slot: str, gradient: torch.Tensor, *, total: bool) -> None:
         recorder = self.recorder
         if recorder.closed or not recorder.clock.wanted:
             return

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.abc import InspectLoader
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 
@@ -17,10 +18,11 @@ from align.errors import CaptureError
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run: its code and what Python would call it."""
+    """What is run: its code, and what Python would call it (`__file__`, `sys.argv[0]`, `sys.path[0]`)."""
 
     code: CodeType
     file: str
+    name: str
     folder: str
     spec: importlib.machinery.ModuleSpec | None = None
 
@@ -35,13 +37,14 @@ def find_script(path: str) -> Program:
         source = file.read_bytes()
     except OSError as error:
         raise CaptureError(f"Cannot run '{path}': {error.strerror}. Check its permissions.") from error
-    code = compile(source, path, "exec", dont_inherit=True)
-    return Program(code, path, str(file.resolve().parent))
+    absolute = os.path.abspath(path)  # noqa: PTH100  Python does not follow links here either
+    code = compile(source, absolute, "exec", dont_inherit=True)
+    return Program(code, absolute, path, str(file.resolve().parent))
 
 
 def find_module(name: str) -> Program:
     """Find a module as `python -m` does; raises CaptureError where there is none."""
-    sys.path.insert(0, os.getcwd())
+    sys.path.insert(0, str(Path.cwd()))
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -51,10 +54,11 @@ def find_module(name: str) -> Program:
     finally:
         sys.path.pop(0)
     loader = spec.loader if spec is not None else None
-    code = loader.get_code(spec.name) if spec is not None and hasattr(loader, "get_code") else None
+    code = loader.get_code(spec.name) if spec is not None and isinstance(loader, InspectLoader) else None
     if spec is None or code is None:
         raise CaptureError(f"Cannot run -m {name}: no module of that name can be run. Check the name and PYTHONPATH.")
-    return Program(code, spec.origin or name, os.getcwd(), spec)
+    file = spec.origin or name
+    return Program(code, file, file, str(Path.cwd()), spec)
 
 
 def run_program(program: Program, arguments: Sequence[str]) -> None:
@@ -65,7 +69,7 @@ def run_program(program: Program, arguments: Sequence[str]) -> None:
     main.__spec__ = program.spec
     main.__package__ = program.spec.parent if program.spec is not None else None
     sys.modules["__main__"] = main
-    sys.argv = [program.file, *arguments]
+    sys.argv = [program.name, *arguments]
     sys.path[0] = program.folder
     exec(program.code, main.__dict__)  # noqa: S102  running the user's script is the purpose
 

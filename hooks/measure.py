@@ -170,7 +170,9 @@ class Measurements:
             clean = torch.where(finite, flat, torch.zeros((), dtype=flat.dtype, device=flat.device))
             low, high = _extremes(flat, finite)
             numbers.append(
-                torch.stack([low, high, _chained_sum(clean, double), _chained_sum(clean * clean, double)]).float()
+                torch.stack(
+                    [low, high, _chained_sum(clean, double=double), _chained_sum(clean * clean, double=double)]
+                ).float()
             )
             counts.append(_device_counts(flat, tensor.dtype))
             if with_sketch:
@@ -285,7 +287,7 @@ def _extremes(flat: torch.Tensor, finite: torch.Tensor) -> tuple[torch.Tensor, t
     return torch.where(finite, flat, infinity).amin(), torch.where(finite, flat, -infinity).amax()
 
 
-def _chained_sum(values: torch.Tensor, double: bool) -> torch.Tensor:
+def _chained_sum(values: torch.Tensor, *, double: bool) -> torch.Tensor:
     """The sum of a flat tensor, in float64 or over short float32 chains."""
     if double:
         return values.sum(dtype=torch.float64).float()
@@ -330,8 +332,6 @@ def _fill(target: Measured, floats: Any, counts: Any, numel: int) -> None:
     zeros, nans, positive, negative, subnormals = (int(count) for count in counts)
     if nans + positive + negative == numel:
         lowest = highest = 0.0
-    target.stats = TensorStats(
-        numel, lowest, highest, total, squares, zeros, nans, positive, negative, subnormals
-    )
+    target.stats = TensorStats(numel, lowest, highest, total, squares, zeros, nans, positive, negative, subnormals)
     if len(floats) > FLOATS:
         target.sketch = np.array(floats[FLOATS:], np.float32)

@@ -28,7 +28,7 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
     """The named parts of a container; nothing for anything else."""
     if isinstance(value, (list, tuple)):
         names = getattr(value, "_fields", None) or range(len(value))
-        yield from zip(names, value)
+        yield from zip(names, value, strict=True)
     elif isinstance(value, Mapping):
         yield from value.items()
     elif is_dataclass(value) and not isinstance(value, type):

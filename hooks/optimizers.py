@@ -144,10 +144,10 @@ class OptimizerWatch:
         outer, self._optimizer_called = self._optimizer_called, False
         result = original(scaler, optimizer, *args, **kwargs)
         called, self._optimizer_called = self._optimizer_called, outer or self._optimizer_called
-        self._recorder.guarded(self._after_scaler, scaler, optimizer, called)
+        self._recorder.guarded(self._after_scaler, scaler, optimizer, called=called)
         return result
 
-    def _after_scaler(self, scaler: Any, optimizer: torch.optim.Optimizer, called: bool) -> None:
+    def _after_scaler(self, scaler: Any, optimizer: torch.optim.Optimizer, *, called: bool) -> None:
         if not getattr(scaler, "_enabled", True):
             return
         row = self._recorder.timeline.row

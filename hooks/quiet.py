@@ -28,7 +28,7 @@ class Quiet:
         if torch._C._len_torch_dispatch_stack():
             stack.enter_context(_disable_current_modes())
         self._outer.append((enabled, stack))
-        torch._C._set_grad_enabled(False)
+        torch._C._set_grad_enabled(False)  # noqa: FBT003  torch's own signature
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -53,7 +53,7 @@ class Recorder:
     stops the training: it is counted, kept in the file and in `troubles`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one keyword for each option of the command
         self,
         path: str | Path,
         *,
@@ -92,7 +92,9 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         if _active:
-            raise CaptureError(f"Cannot record into '{self.path}': '{_active[0].path}' is being recorded. Close it first.")
+            raise CaptureError(
+                f"Cannot record into '{self.path}': '{_active[0].path}' is being recorded. Close it first."
+            )
         self.run_info = describe_run(self.run_info)
         self.writer = CaptureWriter(self.path, self.run_info, force=self._force)
         self.trace = Trace(self.writer, self._detail, frozenset(self._phases))
@@ -153,13 +155,13 @@ class Recorder:
 
     # ---- the hook boundary
 
-    def guarded(self, action: Callable[..., Any], *args: Any) -> Any:
+    def guarded(self, action: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run one of our own actions: without grad and modes, and without ever failing the training."""
         if self.closed or os.getpid() != self._process:
             return None
         try:
             with self._quiet:
-                return action(*args)
+                return action(*args, **kwargs)
         except CaptureFileError as error:
             self._give_up(error)
         except Exception as error:  # noqa: BLE001  the hook boundary: training goes on, the trouble is kept
@@ -236,9 +238,7 @@ class Recorder:
         parameter = next(module.parameters(), None) if module is not None else None
         if parameter is None:
             return
-        self.run_info = replace(
-            self.run_info, parameters_on=parameter.device.type, **flags_now(parameter.device.type)
-        )
+        self.run_info = replace(self.run_info, parameters_on=parameter.device.type, **flags_now(parameter.device.type))
         self.writer.update_run(self.run_info)
 
     # ---- what happens in the run

@@ -64,7 +64,7 @@ def flags_now(device_type: str) -> dict[str, Any]:
     return {
         "device_type": device_type,
         "device_name": _device_name(module, device_type),
-        "device_count": int(module.device_count()) if hasattr(module, "device_count") else 1,
+        "device_count": int(module.device_count()) if module is not None and hasattr(module, "device_count") else 1,
         "seeds": _seeds(module),
         "autocast": autocast_dtype(device_type),
         "flags": {name: value for name, value in _flags().items() if value is not None},
@@ -130,13 +130,17 @@ def _seeds(module: Any) -> dict[str, Any]:
     if module is not torch.cpu and hasattr(module, "initial_seed"):
         seeds["device"] = module.initial_seed()
     seeds["python_state"] = _digest(repr(random.getstate()).encode())
-    state = np.random.get_state(legacy=False)
+    state = np.random.get_state(legacy=False)  # noqa: NPY002  scripts seed the global generator
     seeds["numpy_state"] = _digest(repr(_plain(state)).encode())
     return seeds
 
 
 def _plain(state: Any) -> Any:
-    return {key: _plain(value) for key, value in state.items()} if isinstance(state, Mapping) else np.asarray(state).tolist()
+    return (
+        {key: _plain(value) for key, value in state.items()}
+        if isinstance(state, Mapping)
+        else np.asarray(state).tolist()
+    )
 
 
 def _digest(data: bytes) -> str:

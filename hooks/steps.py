@@ -52,7 +52,10 @@ def parse_steps(text: str) -> StepChoice:
 
 
 def _wrong_steps(text: str) -> str:
-    return f"Cannot read the steps '{text}': give ranges such as 0:3 (steps 0, 1 and 2), single steps such as 100, or both as 0:3,100."
+    return (
+        f"Cannot read the steps '{text}': give ranges such as 0:3 (steps 0, 1 and 2), "
+        "single steps such as 100, or both as 0:3,100."
+    )
 
 
 @dataclass(slots=True)
@@ -81,11 +84,10 @@ class StepClock:
 
 def describe_steps(steps: Sequence[int]) -> str:
     """`[0, 1, 2, 7]` -> `0-2, 7`."""
-    parts: list[str] = []
+    runs: list[tuple[int, int]] = []
     for step in steps:
-        if parts and step == last + 1:
-            parts[-1] = f"{parts[-1].split('-')[0]}-{step}"
+        if runs and step == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], step)
         else:
-            parts.append(str(step))
-        last = step
-    return ", ".join(parts)
+            runs.append((step, step))
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -114,7 +114,7 @@ class Trace:
 
     # ---- seeing
 
-    def see(
+    def see(  # noqa: PLR0913  what, where, and how it is to be known
         self, phase: Phase, name: str, slot: str, tensor: torch.Tensor, *, call: Call | None = None,
         equal: bool = False, shared: bool = True, total: bool = False,
     ) -> Sighting:  # fmt: skip

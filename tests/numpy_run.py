@@ -47,6 +47,7 @@ class Setup:
     rename: Callable[[str], str] = str
     run: RunInfo = field(default_factory=lambda: RunInfo(outcome="finished"))
     loss_scale: float = math.nan
+    learning_rate: float = 1e-3
     detail: str = "sketch"
     drop: frozenset[Phase] = frozenset()
     targets: Fault | None = None
@@ -78,7 +79,9 @@ class Model:
             loss = self._train(tokens)
             steps[step] = [record for record in self.records if record.key.phase not in self.setup.drop]
             timeline.append(
-                TimelineRow(step, loss, 1e-3, self.setup.loss_scale, math.nan, 0.1, False, False, 1, "Adam")
+                TimelineRow(
+                    step, loss, self.setup.learning_rate, self.setup.loss_scale, math.nan, 0.1, False, False, 1, "Adam"
+                )
             )
         if self.setup.detail == "stats":
             steps = {step: [replace(record, sketch=None) for record in records] for step, records in steps.items()}
@@ -333,7 +336,7 @@ class Model:
         self.moments[name] = (first, second)
         time = self.step + 1
         change = (first / (1 - 0.9**time)) / (np.sqrt(second / (1 - 0.999**time)) + 1e-8)
-        self.parameters[name] = (self.parameters[name] - 1e-3 * change).astype(np.float32)
+        self.parameters[name] = (self.parameters[name] - self.setup.learning_rate * change).astype(np.float32)
 
 
 def make(path: Path, **options: Any) -> Path:

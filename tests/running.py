@@ -85,9 +85,7 @@ def capture_all(
     device: str, captures: Sequence[tuple[Path, Sequence[str | Path]]], simulator: Mapping[str, Any] | None = None
 ) -> None:
     """Capture several runs, given as (file, script and its arguments), in one process; all must succeed."""
-    commands = [
-        ["capture", "--device", device, "-o", str(path), *map(str, script)] for path, script in captures
-    ]
+    commands = [["capture", "--device", device, "-o", str(path), *map(str, script)] for path, script in captures]
     done = subprocess.run(
         [sys.executable, "-c", SHARED_PROCESS],
         input=json.dumps(commands), capture_output=True, text=True, check=False, env=environment(simulator),

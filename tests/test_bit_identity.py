@@ -27,23 +27,31 @@ for script, *arguments in json.loads(sys.stdin.read()):
     runpy.run_path(script, run_name="__main__")
 """
 
+SHORT = ("--steps", "4", "--dropout", "0.1")
+
 RUNS: dict[str, tuple[str | Path, ...]] = {
     **{
-        f"{script}-{precision}": (WORKLOADS / script, *options, "--precision", precision, "--steps", "4", "--dropout", "0.1")
+        f"{script}-{precision}": (WORKLOADS / script, *options, "--precision", precision, *SHORT)
         for script, options in SIZE.items()
         for precision in PRECISIONS
     },
-    **{path.name: (path, *STEP_OPTIONS.get(path.name, ())) for path in sorted(STEPS.glob("*.py")) if path.stem != "exception"},
+    **{
+        path.name: (path, *STEP_OPTIONS.get(path.name, ()))
+        for path in sorted(STEPS.glob("*.py"))
+        if path.stem != "exception"
+    },
     "checkpointing.py non-reentrant": (STEPS / "checkpointing.py",),
-    "gpt2.py checkpointed": (WORKLOADS / "gpt2.py", "--layers", "2", "--checkpointing", "--dropout", "0.1", "--steps", "4"),
-}  # fmt: skip
+    "gpt2.py checkpointed": (WORKLOADS / "gpt2.py", "--layers", "2", "--checkpointing", *SHORT),
+}
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The end state of every run, plain and captured at each detail."""
     folder = tmp_path_factory.mktemp("identity")
-    plain = [[*map(str, script), "--device", "cpu", "--save", str(folder / f"{name}.plain")] for name, script in RUNS.items()]
+    plain = [
+        [*map(str, script), "--device", "cpu", "--save", str(folder / f"{name}.plain")] for name, script in RUNS.items()
+    ]
     subprocess.run(
         [sys.executable, "-c", PLAIN_PROCESS], input=json.dumps(plain), text=True, check=True, capture_output=True,
         env=environment(), timeout=600,
@@ -63,8 +71,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def same(ours: Any, theirs: Any) -> bool:
     """Whether two saved states are equal bit for bit."""
     if isinstance(ours, torch.Tensor):
-        return ours.dtype == theirs.dtype and bytes(ours.contiguous().view(torch.uint8).numpy()) == bytes(
-            theirs.contiguous().view(torch.uint8).numpy()
+        return ours.dtype == theirs.dtype and bytes(ours.reshape(-1).view(torch.uint8).numpy()) == bytes(
+            theirs.reshape(-1).view(torch.uint8).numpy()
         )
     if isinstance(ours, dict):
         return list(ours) == list(theirs) and all(same(ours[key], theirs[key]) for key in ours)

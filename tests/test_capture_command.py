@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 import pytest
+import torch
 
 from align.capture_file import open_capture
 from tests.running import BENIGN, ROOT, STEPS, align, environment, python
@@ -63,7 +64,9 @@ def test_a_module_runs_as_python_m_would_run_it(tmp_path: Path) -> None:
     package = tmp_path / "project"
     package.mkdir()
     script(package, "", "__init__.py")
-    script(package, "import sys\nprint(__name__, __package__, __spec__.name, sys.argv[1:], sys.path[0])\n", "__main__.py")
+    script(
+        package, "import sys\nprint(__name__, __package__, __spec__.name, sys.argv[1:], sys.path[0])\n", "__main__.py"
+    )
     script(package, "import sys\nprint(__name__, __package__, __spec__.name, sys.argv[1:], sys.path[0])\n", "train.py")
     for name in ("project", "project.train"):
         plain = python("-m", name, "a", "-b", cwd=tmp_path)
@@ -74,7 +77,13 @@ def test_a_module_runs_as_python_m_would_run_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("ending", "code"),
-    [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('no data')", 1), ("raise ValueError('no data')", 1), ("pass", 0)],
+    [
+        ("sys.exit(7)", 7),
+        ("sys.exit()", 0),
+        ("sys.exit('no data')", 1),
+        ("raise ValueError('no data')", 1),
+        ("pass", 0),
+    ],
 )
 def test_the_exit_code_is_the_scripts_own(tmp_path: Path, ending: str, code: int) -> None:
     path = script(tmp_path, f"import sys\n{ending}\n")
@@ -89,12 +98,16 @@ def test_the_last_line_says_what_was_captured(tmp_path: Path) -> None:
     captured = align("capture", "--device", "cpu", script(tmp_path, TRAINING), cwd=tmp_path)
     assert captured.stdout == "0\n1\n2\n3\n4\n"
     assert captured.code == 0
-    pattern = r"align: captured 3 steps \(0-2\), [\d,]+ records, [\d.]+ kB: train\.cpu\.h5; 2 later steps were not captured"
+    pattern = (
+        r"align: captured 3 steps \(0-2\), [\d,]+ records, [\d.]+ kB: train\.cpu\.h5; 2 later steps were not captured"
+    )
     assert re.fullmatch(pattern, captured.last_line)
 
 
 def test_stop_ends_the_script_after_the_last_captured_step(tmp_path: Path) -> None:
-    captured = align("capture", "--stop", "--steps", "1:3", "-o", "run.h5", script(tmp_path, TRAINING), "50", cwd=tmp_path)
+    captured = align(
+        "capture", "--stop", "--steps", "1:3", "-o", "run.h5", script(tmp_path, TRAINING), "50", cwd=tmp_path
+    )
     assert captured.stdout == "0\n1\n2\n"
     assert captured.code == 0
     with open_capture(tmp_path / "run.h5") as capture:
@@ -115,7 +128,16 @@ def test_a_run_that_raises_keeps_its_finished_steps_and_says_where_it_failed(tmp
 
 def test_modules_and_phases_choose_what_is_kept(tmp_path: Path) -> None:
     align(
-        "capture", "-o", tmp_path / "run.h5", "--modules", "fc*", "--phases", "forward,gradient", "--detail", "stats", TINY
+        "capture",
+        "-o",
+        tmp_path / "run.h5",
+        "--modules",
+        "fc*",
+        "--phases",
+        "forward,gradient",
+        "--detail",
+        "stats",
+        TINY,
     )
     with open_capture(tmp_path / "run.h5") as capture:
         records = capture.records(0)
@@ -127,7 +149,7 @@ def test_modules_and_phases_choose_what_is_kept(tmp_path: Path) -> None:
 
 def test_values_are_plain_hdf5_under_their_names(tmp_path: Path) -> None:
     align("capture", "-o", tmp_path / "run.h5", "--detail", "tensors", script(tmp_path, TRAINING))
-    with h5py.File(tmp_path / "run.h5") as file, open_capture(tmp_path / "run.h5") as capture:
+    with h5py.File(tmp_path / "run.h5", locking=False) as file, open_capture(tmp_path / "run.h5") as capture:
         values = file["step0/forward/2/output.0"][...]
         record = next(r for r in capture.records(0) if (r.key.name, r.key.slot) == ("2", "output.0"))
         assert values.shape == (16, 1)
@@ -162,7 +184,15 @@ def test_each_rank_writes_its_own_file(tmp_path: Path) -> None:
     for rank in ("0", "1"):
         align("capture", "-o", tmp_path / "run.h5", script(tmp_path, TRAINING), RANK=rank, WORLD_SIZE="2")
     assert sorted(path.name for path in tmp_path.glob("*.h5")) == ["run.rank0000.h5", "run.rank0001.h5"]
-    align("capture", "-o", tmp_path / "run.h5", script(tmp_path, TRAINING), RANK="0", WORLD_SIZE="2", TORCHELASTIC_RESTART_COUNT="1")
+    align(
+        "capture",
+        "-o",
+        tmp_path / "run.h5",
+        script(tmp_path, TRAINING),
+        RANK="0",
+        WORLD_SIZE="2",
+        TORCHELASTIC_RESTART_COUNT="1",
+    )
     assert (tmp_path / "run.rank0000.restart1.h5").exists()
     shown = align("show", tmp_path / "run.h5")
     assert shown.code == 0
@@ -174,25 +204,43 @@ def test_each_rank_writes_its_own_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.py"], "Cannot run 'missing.py': it does not exist. Give the path of the training script, or -m MODULE."),
+        (
+            ["missing.py"],
+            "Cannot run 'missing.py': it does not exist. Give the path of the training script, or -m MODULE.",
+        ),
         (["folder"], "Cannot run 'folder': it is a folder. Give the path of the training script, or -m MODULE."),
         (["-m", "no.such"], "Cannot run -m no.such: No module named 'no'. Check the name and PYTHONPATH."),
         (
             ["--steps", "3:1", "train.py"],
-            "Cannot read the steps '3:1': give ranges such as 0:3 (steps 0, 1 and 2), single steps such as 100, or both as 0:3,100.",
+            (
+                "Cannot read the steps '3:1': give ranges such as 0:3 (steps 0, 1 and 2), single steps such as 100, "
+                "or both as 0:3,100."
+            ),
         ),
         (
             ["--phases", "forwards", "train.py"],
-            "Cannot capture the phase 'forwards': choose from init, input, forward, loss, backward, gradient, update, param.",
+            (
+                "Cannot capture the phase 'forwards': "
+                "choose from init, input, forward, loss, backward, gradient, update, param."
+            ),
         ),
-        (["-o", "folder", "train.py"], "Cannot write 'folder': it is a folder. Give a file name with -o, such as folder/run.h5."),
+        (
+            ["-o", "folder", "train.py"],
+            "Cannot write 'folder': it is a folder. Give a file name with -o, such as folder/run.h5.",
+        ),
         (
             ["--device", "cuda", "train.py"],
-            "Cannot capture on cuda: torch 2.13.0+cpu sees no CUDA device. Check nvidia-smi and that torch was built for CUDA, or give --device cpu.",
+            (
+                f"Cannot capture on cuda: torch {torch.__version__} sees no CUDA device. "
+                "Check nvidia-smi and that torch was built for CUDA, or give --device cpu."
+            ),
         ),
         (
             ["--device", "npu", "train.py"],
-            "Cannot capture on npu: torch_npu is not installed in this Python. Install the torch_npu that fits your torch and CANN.",
+            (
+                "Cannot capture on npu: torch_npu is not installed in this Python. "
+                "Install the torch_npu that fits your torch and CANN."
+            ),
         ),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
@@ -212,7 +260,10 @@ def test_an_existing_file_is_refused_before_training(tmp_path: Path) -> None:
     outcome = align("capture", "-o", "run.h5", script(tmp_path, TRAINING), cwd=tmp_path)
     assert outcome.code == 2
     assert outcome.stdout == ""
-    assert outcome.stderr == "align: Cannot write 'run.h5': the file exists. Give --force to replace it, or another path.\n"
+    assert (
+        outcome.stderr
+        == "align: Cannot write 'run.h5': it exists. Choose another name, or give --force to overwrite it.\n"
+    )
     assert (tmp_path / "run.h5").read_text() == "precious"
     assert align("capture", "--force", "-o", "run.h5", script(tmp_path, TRAINING), cwd=tmp_path).code == 0
 
@@ -221,7 +272,7 @@ def test_a_folder_that_is_not_there_is_refused_before_training(tmp_path: Path) -
     outcome = align("capture", "-o", "no/run.h5", script(tmp_path, TRAINING), cwd=tmp_path)
     assert outcome.code == 2
     assert outcome.stdout == ""
-    assert outcome.stderr == "align: Cannot write 'no/run.h5': the directory 'no' does not exist. Create it, or give another path.\n"
+    assert outcome.stderr == "align: Cannot write 'no/run.h5': there is no folder 'no'. Create it first.\n"
 
 
 def test_without_torch_it_says_so(tmp_path: Path) -> None:
@@ -242,8 +293,8 @@ def test_a_cann_that_cannot_be_loaded_is_named_with_the_remedy(tmp_path: Path) -
     outcome = align("capture", "--device", "npu", path, simulator=BROKEN, cwd=tmp_path)
     assert outcome.code == 2
     assert outcome.stderr == (
-        "align: Cannot capture on npu: torch_npu is installed but CANN cannot be loaded (libhccl.so: cannot open shared "
-        "object file: No such file or directory). Source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your CANN's "
+        "align: Cannot capture on npu: torch_npu is installed but CANN cannot be loaded (libhccl.so: cannot open "
+        "shared object file: No such file or directory). Source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your CANN's "
         "set_env.sh), then try again.\n"
     )
     outcome = align("capture", path, simulator=BROKEN, cwd=tmp_path)
@@ -272,7 +323,8 @@ def test_a_script_without_training_captures_nothing_and_says_why(tmp_path: Path)
     captured = align("capture", "-o", "run.h5", path, cwd=tmp_path)
     assert captured.code == 0
     assert captured.last_line == (
-        "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step: run.h5"
+        "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step: "
+        "run.h5"
     )
     assert align("capture", "--strict", "--force", "-o", "run.h5", path, cwd=tmp_path).code == 2
 
@@ -335,7 +387,9 @@ def test_child_processes_that_train_are_counted_and_named(tmp_path: Path, method
 def test_a_full_disk_closes_the_capture_and_training_goes_on(tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], check=False, capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)], check=False, capture_output=True
+    )
     if mounted.returncode:
         pytest.skip("this machine does not allow mounting a tmpfs")
     try:

@@ -67,7 +67,7 @@ def test_another_device_stays_aligned_over_three_steps(
     walk = walk_files(reference, make(tmp_path / "npu.h5", bfloat16=bfloat16, pieces=pieces, steps=3))
     assert _place(walk) is None
     statuses = {comparison.status for comparison in walk.comparisons if comparison.key.phase is not Phase.PARAM}
-    assert statuses <= {Status.EQUAL, Status.WITHIN}
+    assert statuses <= {Status.EQUAL, Status.WITHIN, Status.NOT_JUDGED}
 
 
 FAULTS: list[tuple[str, int, str, Fault, Place]] = [
@@ -148,7 +148,7 @@ def test_a_bias_whose_gradient_is_only_noise_is_not_accused(reference: Path, bfl
         and comparison.key.name.endswith("attn.k")
     ]
     assert max(comparison.relative_l2 or 0.0 for comparison in noisy) > 0.5
-    assert {comparison.status for comparison in noisy} == {Status.WITHIN}
+    assert {comparison.status for comparison in noisy} <= {Status.WITHIN, Status.NOT_JUDGED}
 
 
 def test_the_embedding_table_differs_in_touched_rows_only_after_adam(tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def test_only_training_forwards_are_kept(captures: Path, name: str) -> None:
     expected = TABLE[name]
     with opened(captures, name) as capture:
         seen = [
-            Counter((r.key.phase, r.key.name, r.key.slot) for r in capture.records(step) if r.key.phase is not Phase.UPDATE)
+            Counter(
+                (r.key.phase, r.key.name, r.key.slot) for r in capture.records(step) if r.key.phase is not Phase.UPDATE
+            )
             for step in capture.steps
         ]
         # Every step looks like the first, however much was validated in between.
@@ -150,7 +152,9 @@ def test_checkpointing_changes_nothing_in_what_is_recorded(captures: Path) -> No
         with opened(captures, name) as capture:
             records = capture.records(0)
         blocks = [r for r in records if r.key.name == "blocks.1.0"]
-        assert [(r.key.phase, r.key.slot, r.key.call) for r in blocks if r.key.phase in (Phase.FORWARD, Phase.BACKWARD)] == [
+        assert [
+            (r.key.phase, r.key.slot, r.key.call) for r in blocks if r.key.phase in (Phase.FORWARD, Phase.BACKWARD)
+        ] == [
             (Phase.FORWARD, "input.0", 0),
             (Phase.FORWARD, "output.0", 0),
             (Phase.BACKWARD, "grad_output.0", 0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from align import wording
 from align.comparison import Walk
 from align.diagnosis.registry import Rule, all_rules, rule
-from align.records import DiffResult, Finding, Severity, Verdict
+from align.records import DiffResult, Finding, Severity, Status, Verdict
 
 __all__ = ["Rule", "all_rules", "diagnose", "rule"]
 
@@ -16,13 +16,12 @@ def diagnose(walk: Walk) -> DiffResult:
     """Run all rules over the walk; the root cause stands first."""
     findings = _findings(walk)
     divergence = walk.divergence
-    verdict = Verdict.ALIGNED if divergence is None else Verdict.DIVERGED
     return DiffResult(
         reference_path=walk.reference_path,
         candidate_path=walk.candidate_path,
         reference=walk.reference,
         candidate=walk.candidate,
-        verdict=verdict,
+        verdict=_verdict(walk),
         summary=_summary(walk, findings),
         first_divergence=divergence,
         findings=findings,
@@ -35,6 +34,18 @@ def diagnose(walk: Walk) -> DiffResult:
         candidate_timeline=walk.candidate_timeline,
         modules=tuple(walk.modules.values()),
     )
+
+
+def _verdict(walk: Walk) -> Verdict:
+    """Diverged with a first difference; aligned where something was judged and agrees."""
+    if walk.first is not None:
+        return Verdict.DIVERGED
+    judged = any(
+        comparison.status in {Status.EQUAL, Status.WITHIN} and comparison.limit > 0.0
+        for result in walk.results
+        for comparison in result.comparisons
+    )
+    return Verdict.ALIGNED if judged else Verdict.INCOMPARABLE
 
 
 def _findings(walk: Walk) -> tuple[Finding, ...]:

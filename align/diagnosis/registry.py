@@ -27,6 +27,7 @@ OWN_MODULES = (
     "overflow",
     "origin_module",
     "origin_functional",
+    "learning_rate",
     "dtype_differs",
     "shape_differs",
     "precision_mode",

@@ -8,10 +8,13 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.records import Comparison, Finding, Place, Severity, Status
+from align.records import Comparison, Finding, Phase, Place, Severity, Status
 
 CODE = "AL406"
 LABEL = "within-noise"
+
+LARGE = 0.5
+"""A module output that differs by half is worth a word, whatever it inherits."""
 
 FINE = frozenset({"fp32", "fp64"})
 
@@ -29,7 +32,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.NOTE,
         _summary(walk, len(judged), largest),
-        _advice(precision, walk.notes),
+        _advice(precision, _notes(walk)),
         telling.place_of(largest.key) if largest is not None else Place(),
         {
             "judged": len(judged),
@@ -37,7 +40,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             "largest_times_floor": largest.times_floor if largest is not None else 0.0,
             "limit": largest.limit if largest is not None else None,
             "smallest_visible_effect": effect,
-            "notes": list(walk.notes),
+            "notes": list(_notes(walk)),
         },
         {
             "judged": len(judged),
@@ -49,6 +52,27 @@ def find(walk: Walk) -> Iterator[Finding]:
             "effect": effect,
         },
     )
+
+
+def _notes(walk: Walk) -> tuple[str, ...]:
+    """What was not judged, and why."""
+    lost = [
+        comparison
+        for comparison in walk.comparisons
+        if comparison.status is Status.NOT_JUDGED
+        and comparison.key.phase in {Phase.FORWARD, Phase.LOSS}
+        and (comparison.relative_l2 or 0.0) >= LARGE
+    ]
+    if not lost:
+        return walk.notes
+    steps = wording.steps(comparison.key.step for comparison in lost)
+    largest = max(comparison.relative_l2 or 0.0 for comparison in lost)
+    note = (
+        f"In {steps} {wording.plural(len(lost), 'tensor')} of the forward pass differ by up to "
+        f"{wording.relative(largest)} because the parameters they start from differ; the update itself is not judged. "
+        "Compare weight decay and optimizer settings."
+    )
+    return (*walk.notes, note)
 
 
 def _share_of_limit(comparison: Comparison) -> float:
