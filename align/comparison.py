@@ -78,6 +78,22 @@ class Walk:
         return tuple(result.step for result in self.results)
 
     @property
+    def judged(self) -> tuple[Comparison, ...]:
+        """The comparisons that were judged and agree, within the floor or exactly."""
+        return tuple(each for each in self.comparisons if each.status in {Status.EQUAL, Status.WITHIN})
+
+    @property
+    def judged_share(self) -> float:
+        """The share of the computed floats of the compared steps that could be judged; parameters never are."""
+        computed = [
+            comparison.status is not Status.NOT_JUDGED
+            for result in self.results
+            for comparison in result.comparisons
+            if is_float(comparison.reference.dtype) and comparison.key.phase not in {Phase.INPUT, Phase.PARAM}
+        ]
+        return sum(computed) / len(computed) if computed else 0.0
+
+    @property
     def unequal_weights(self) -> tuple[Equality, ...]:
         """The initial weights and buffers that really differ."""
         return tuple(found for found in self.initial if found.answer is Answer.UNEQUAL)
@@ -122,7 +138,7 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
         dtype_differences=_first_of_each(everything, lambda pair: not pair.same_dtype),
         shape_differences=_first_of_each(everything, lambda pair: not pair.same_shape),
         counts=_counts(comparisons, everything),
-        notes=tuple(walker.notes),
+        notes=tuple(walker.notes()),
         reference_timeline=tuple(reference.timeline),
         candidate_timeline=tuple(candidate.timeline),
     )
@@ -138,13 +154,13 @@ class _Walker:
         self.precisions = precisions
         self.timelines = tuple({row.step: row for row in run.timeline} for run in (reference, candidate))
         self.parameters = ParameterErrors()
-        self.notes: list[str] = []
+        self.unjudged_steps: list[int] = []
+        self.stand_in_steps: list[int] = []
         self.last: StepResult | None = None
         self.first = _first_unequal(initial)
         self.initial_comparisons = _initial_comparisons(initial)
         learn_parameters(self.parameters, self.initial_comparisons)
-        if not initial:
-            self.notes.append("The initial weights were not captured on both sides; they are taken to be equal.")
+        self.has_initial = bool(initial)
 
     def walk(self, paired: PairedStep) -> StepResult:
         """Judge one step, the steps before it having been judged."""
@@ -183,16 +199,26 @@ class _Walker:
         ]
         self.parameters.known = bool(after)
         learn_parameters(self.parameters, after)
-        place = wording.step(paired.step)
-        if after:
-            self.notes.append(
-                f"The parameters at the begin of {place} were not captured; those after it stand in for them."
+        (self.stand_in_steps if after else self.unjudged_steps).append(paired.step)
+
+    def notes(self) -> Iterator[str]:
+        """What could not be judged, or only with less than the usual knowledge."""
+        if not self.has_initial:
+            yield "The initial weights were not captured on both sides; they are taken to be equal."
+        if self.stand_in_steps:
+            yield (
+                f"The parameters at the begin of {wording.steps(self.stand_in_steps)} were not captured; those after "
+                "the step stand in for them."
             )
-        else:
-            self.notes.append(
-                f"The parameters at the begin of {place} were not captured, so its values were not judged. "
-                "Capture the phase param too, and steps in a row from step 0."
+        if self.unjudged_steps:
+            yield (
+                f"The parameters at the begin of {wording.steps(self.unjudged_steps)} were not captured, so the values "
+                "were not judged there. Capture the phase param too, and steps in a row from step 0."
             )
+        if self.last is not None and not any(
+            comparison.key.phase is Phase.FORWARD for comparison in self.last.comparisons
+        ):
+            yield "The forward pass was not captured on both sides, so gradients were not judged."
 
     def _all_skipped(self, steps: range) -> bool:
         return all(step in rows and rows[step].skipped for rows in self.timelines for step in steps)

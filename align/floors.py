@@ -24,7 +24,8 @@ class Expectation:
     `error` is the difference already there, `factor` by how much cancellation enlarges it. A larger difference
     starts in `origin`, in the code of `owner` (after `sibling`, where it lies between two children; `argument` is
     an integer argument that differs already). `precise_in` names the module whose precision counts, `terms` is the
-    length of the sums that made the record. `judged` is False where nothing is known of what came before, and
+    length of the sums that made the record, `unseen` the number of modules of a model of which the code before was
+    not captured. `judged` is False where nothing is known of what came before, and
     `flips` holds the forward error where decisions such as ReLU's may have flipped.
     """
 
@@ -37,6 +38,7 @@ class Expectation:
     argument: str = ""
     judged: bool = True
     terms: int = 0
+    unseen: int = 0
     flips: float | None = None
 
 
@@ -145,13 +147,14 @@ def _expect_module_input(record: TensorRecord, around: Surroundings) -> Expectat
     error = max(caller.inputs, caller.children, around.parameters.below(record.within, record))
     if record.within == SCRIPT:
         error = max(error, around.flow.carried)
+    seen = record.within == SCRIPT or caller.has_inputs
     return Expectation(
         error,
-        Origin.FUNCTIONAL,
+        Origin.FUNCTIONAL if seen else Origin.UNKNOWN,
         record.within,
         record.within,
         sibling=caller.last_child,
-        judged=record.within == SCRIPT or caller.has_inputs,
+        unseen=0 if seen else len(around.modules),
         terms=max(record.shape, default=0) if around.multiplies(record.within) else 0,
     )
 

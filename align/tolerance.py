@@ -28,6 +28,8 @@ SUMMATION = 0.3
 """A chain of n float32 additions of independent terms loses 0.3 sqrt(n) unit roundoffs: 2.6, 10.4, 17.8 and 39 measured
 for n of 64, 1024, 4096 and 16384. Kernels that add in blocks lose less; which one a device uses is not known."""
 
+UNSEEN_FULL, UNSEEN_SHORT = 8.0, 2.0
+
 FLIPS_PER_ELEMENT = 0.32
 DENSE_FLIPS = 30
 """So many flips touch more buckets of a sketch than its median can leave out."""
@@ -85,6 +87,15 @@ def limit(numel: int) -> float:
 def summation_error(terms: int, unit: float) -> float:
     """What a sum of so many terms, added one after another in float32 or better, may lose of itself."""
     return SUMMATION * math.sqrt(terms) * min(unit, FLOAT32.unit)
+
+
+def unseen_error(modules: int, unit: float) -> float:
+    """What rounding may have gathered in code that was not captured, in a model of so many modules.
+
+    With the limit it is 57 unit roundoffs times sqrt(depth) in float32 and 14 in shorter formats; 57 and 10 to 23
+    were the largest of 56 benign pairs.
+    """
+    return (UNSEEN_FULL if unit <= FLOAT32.unit else UNSEEN_SHORT) * math.sqrt(max(modules, 1)) * unit
 
 
 def flip_floor(numel: int, forward_error: float) -> float:

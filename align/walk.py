@@ -292,6 +292,8 @@ class StepWalk:
 def floor_of(pair: Pair, inherited: float, expected: Expectation, precision: Precision) -> float:
     """The relative difference that rounding may cause: inherited, of the format, of sums, of its smallest numbers."""
     floor = max(inherited, precision.unit, tolerance.summation_error(expected.terms, precision.unit))
+    if expected.unseen:
+        floor = max(floor, tolerance.unseen_error(expected.unseen, precision.unit))
     stats = pair.reference.stats
     if stats is not None and stats.norm > 0.0:
         floor = max(floor, precision.spacing * math.sqrt(pair.reference.numel) / (2.0 * stats.norm))

@@ -10,6 +10,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 Value = TypeVar("Value")
 
+FEWEST_BEFORE_PRUNING = 64
+
 
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether the tensor has an ordinary strided storage whose values can be read now.
@@ -41,6 +43,7 @@ class Identities(Generic[Value]):
 
     def __init__(self) -> None:
         self._known: dict[Hashable, tuple[StorageWeakRef, Value]] = {}
+        self._prune_at = FEWEST_BEFORE_PRUNING
 
     def find(self, tensor: torch.Tensor) -> Value | None:
         """What was remembered of this very tensor, unchanged since; None when it is new."""
@@ -55,10 +58,17 @@ class Identities(Generic[Value]):
             return
         storage = tensor.untyped_storage()
         self._known[_identity(tensor, storage._cdata)] = (StorageWeakRef(storage), value)
+        if len(self._known) >= self._prune_at:
+            self._prune()
 
     def clear(self) -> None:
         """Forget everything."""
         self._known.clear()
+
+    def _prune(self) -> None:
+        """Forget tensors that are gone: the headers that we keep of them would scatter the user's heap."""
+        self._known = {key: known for key, known in self._known.items() if not known[0].expired()}
+        self._prune_at = max(FEWEST_BEFORE_PRUNING, 2 * len(self._known))
 
 
 def _identity(tensor: torch.Tensor, storage: int) -> Hashable:

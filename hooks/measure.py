@@ -17,6 +17,7 @@ from align import sketch as sketches
 from align.records import TensorStats
 
 HOST_ROWS = 1024
+BLOCK = 1 << 18
 DEVICE_ROWS = 8 * 1024
 CHAIN = 32
 DOUBLE_RESOLUTION = 0.7 * 2.0**-24
@@ -59,6 +60,8 @@ class Measurements:
         self._scratch: dict[torch.device, torch.Tensor] = {}
         self._signs: dict[torch.device, torch.Tensor] = {}
         self._waiting: list[_OnDevice] = []
+        self._block = np.empty(0, np.float32)
+        self._used = 0
 
     def measure(self, tensor: torch.Tensor) -> Measured:
         """Measure a real, strided tensor of any dtype; integers and bools get statistics only."""
@@ -129,8 +132,9 @@ class Measurements:
             stats = _with_subnormals(stats, _count_subnormals(tensor))
         if partial is None:
             return Measured(stats)
-        kept = min(tensor.numel(), buckets)
-        return Measured(stats, partial[:kept].float().numpy(), CHAIN_RESOLUTION)
+        sketch = self._row(min(tensor.numel(), buckets))
+        sketch[:] = partial.numpy()[: len(sketch)]
+        return Measured(stats, sketch, CHAIN_RESOLUTION)
 
     def _partial_sketch(
         self, flat: torch.Tensor, offset: int, buckets: int, scratch: torch.Tensor, *, in_place: bool
@@ -203,6 +207,13 @@ class Measurements:
         return rows.sum(0, dtype=torch.float64) if double else _tree(rows)
 
     # ---- memory that is made once
+
+    def _row(self, size: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Room for one sketch in a large block: thousands of small ones would scatter the user's heap."""
+        if self._used + size > len(self._block):
+            self._block, self._used = np.empty(BLOCK, np.float32), 0
+        self._used += size
+        return self._block[self._used - size : self._used]
 
     def _scratch_for(self, device: torch.device, rows: int) -> torch.Tensor:
         if device not in self._scratch:

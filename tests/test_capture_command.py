@@ -294,8 +294,8 @@ def test_a_cann_that_cannot_be_loaded_is_named_with_the_remedy(tmp_path: Path) -
     assert outcome.code == 2
     assert outcome.stderr == (
         "align: Cannot capture on npu: torch_npu is installed but CANN cannot be loaded (libhccl.so: cannot open "
-        "shared object file: No such file or directory). Source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your CANN's "
-        "set_env.sh), then try again.\n"
+        "shared object file: No such file or directory). Source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your "
+        "CANN's set_env.sh), then try again.\n"
     )
     outcome = align("capture", path, simulator=BROKEN, cwd=tmp_path)
     assert outcome.code == 2

@@ -239,8 +239,8 @@ def test_without_parameter_records_later_steps_are_not_judged(tmp_path: Path) ->
     walk = walk_files(reference, candidate)
     assert walk.first is None
     note = (
-        "The parameters at the begin of step 1 were not captured, so its values were not judged. Capture the phase "
-        "param too, and steps in a row from step 0."
+        "The parameters at the begin of step 1 were not captured, so the values were not judged there. Capture the "
+        "phase param too, and steps in a row from step 0."
     )
     assert walk.notes == (note,)
     later = {c.status for c in walk.comparisons if c.key.step == 1 and c.key.phase is Phase.FORWARD}
@@ -252,6 +252,34 @@ def test_what_was_not_seen_accuses_no_one(tmp_path: Path, phase: Phase) -> None:
     drop = frozenset({phase})
     reference, candidate = make(tmp_path / "a.h5", drop=drop), make(tmp_path / "b.h5", drop=drop, pieces=4)
     assert walk_files(reference, candidate).first is None
+
+
+def test_gradients_alone_cannot_be_compared(tmp_path: Path) -> None:
+    drop = frozenset(Phase) - {Phase.GRADIENT}
+    result = diff_files(make(tmp_path / "a.h5", drop=drop), make(tmp_path / "b.h5", drop=drop, pieces=4))
+    assert result.verdict is Verdict.INCOMPARABLE
+    assert result.summary == (
+        "These captures cannot be compared: of the tensors that steps 0-1 computed none could be judged."
+    )
+
+
+@pytest.mark.parametrize(("factor", "diverged"), [(1 + 1e-6, False), (1.01, True)])
+def test_code_that_was_not_captured_is_not_named(tmp_path: Path, factor: float, diverged: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    paths = []
+    for name, scale in (("a", 1.0), ("b", factor)):
+        records = [
+            record_of(TensorKey(0, Phase.FORWARD, "h.mlp", slot), x * np.float32(scale), within="h")
+            for slot in ("input.0", "output.0")
+        ]
+        modules = [ModuleInfo(module, "Module") for module in ("h", "h.attn", "h.mlp", "h.norm")]
+        paths.append(write_capture(tmp_path / f"{name}.h5", {0: records}, modules=modules))
+    result = diff_files(*paths)
+    first = result.first_divergence
+    assert (first is not None) is diverged
+    if first is not None:
+        assert (first.slot, first.origin) == ("input.0", Origin.UNKNOWN)
+        assert "code that was not captured made it" in result.summary
 
 
 def test_gradients_that_one_run_did_not_see_are_not_missing(tmp_path: Path) -> None:

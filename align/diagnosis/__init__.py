@@ -5,9 +5,12 @@ from __future__ import annotations
 from align import wording
 from align.comparison import Walk
 from align.diagnosis.registry import Rule, all_rules, rule
-from align.records import DiffResult, Finding, Severity, Status, Verdict
+from align.records import DiffResult, Finding, Severity, Verdict
 
 __all__ = ["Rule", "all_rules", "diagnose", "rule"]
+
+SMALLEST_JUDGED_SHARE = 0.1
+"""Below it nothing is said of the runs, though nothing that was judged differs."""
 
 _SEVERITIES = tuple(Severity)
 
@@ -37,15 +40,10 @@ def diagnose(walk: Walk) -> DiffResult:
 
 
 def _verdict(walk: Walk) -> Verdict:
-    """Diverged with a first difference; aligned where something was judged and agrees."""
+    """Diverged with a first difference; aligned where enough was judged and agrees."""
     if walk.first is not None:
         return Verdict.DIVERGED
-    judged = any(
-        comparison.status in {Status.EQUAL, Status.WITHIN} and comparison.limit > 0.0
-        for result in walk.results
-        for comparison in result.comparisons
-    )
-    return Verdict.ALIGNED if judged else Verdict.INCOMPARABLE
+    return Verdict.ALIGNED if walk.judged_share >= SMALLEST_JUDGED_SHARE else Verdict.INCOMPARABLE
 
 
 def _findings(walk: Walk) -> tuple[Finding, ...]:
@@ -58,7 +56,12 @@ def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:
     """The first finding's sentence; without a divergence that of the note that says what could be seen."""
     first = walk.first
     if first is None:
-        return next((finding.summary for finding in findings if finding.label == "within-noise"), "Aligned.")
+        agreement = next((finding.summary for finding in findings if finding.label == "within-noise"), "Aligned.")
+        if _verdict(walk) is Verdict.ALIGNED:
+            return agreement
+        share = f"only {wording.percent(walk.judged_share)}" if walk.judged_share else "none"
+        steps = wording.steps(walk.steps)
+        return f"These captures cannot be compared: of the tensors that {steps} computed {share} could be judged."
     if findings and findings[0].severity is Severity.ERROR:
         return findings[0].summary
     key = first.comparison.key

@@ -14,7 +14,7 @@ from align.walk import Suspect
 CODE = "AL402"
 LABEL = "origin-functional"
 
-ORIGINS = frozenset({Origin.FUNCTIONAL, Origin.LOSS, Origin.OPTIMIZER})
+ORIGINS = frozenset({Origin.FUNCTIONAL, Origin.LOSS, Origin.OPTIMIZER, Origin.UNKNOWN})
 
 
 @rule(CODE, LABEL, rank=51)
@@ -24,7 +24,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     if first is None or first.origin not in ORIGINS or first.kind not in {Kind.VALUE, Kind.SHAPE}:
         return
     key = first.comparison.key
-    owner = key.name if first.origin is not Origin.FUNCTIONAL else first.owner
+    owner = first.owner if first.origin is Origin.FUNCTIONAL else key.name
     evidence = telling.evidence_of(first.comparison)
     evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
     yield Finding(
@@ -41,35 +41,48 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 def _summary(first: Suspect) -> str:
     comparison = first.comparison
-    key = comparison.key
-    start = f"{telling.opening(key)}: "
     much = telling.amount(comparison) if first.kind is Kind.VALUE else "another shape"
-    relation = telling.relation(comparison, first.scale)
-    code = _code(first)
-    if first.origin is Origin.LOSS:
-        return f"{start}the loss is the first value that differs: {much}{relation}. The outputs it is made from agree."
-    if first.origin is Origin.OPTIMIZER:
-        return (
-            f"{start}{key.slot} of {key.name} is the first gradient that differs as the optimizer takes it: "
-            f"{much}{relation}. The gradient after backward agrees."
-        )
-    if first.argument:
-        return (
-            f"{start}{telling.tensor(key)} is the first tensor that differs: {much}. "
-            f"Its argument {first.argument} differs already: {code} made it."
-        )
-    if key.phase is Phase.BACKWARD:
+    much += telling.relation(comparison, first.scale)
+    if first.origin is Origin.FUNCTIONAL and comparison.key.phase is Phase.BACKWARD:
+        key = comparison.key
         return (
             f"Forward agrees; {telling.point(key)}: {key.slot} of {key.name} is the first gradient that differs: "
-            f"{much}{relation}. It is made by the backward of {code}."
+            f"{much}. It is made by the backward of {_code(first)}."
         )
+    tell = _TELLERS.get(first.origin, _tell_between)
+    return f"{telling.opening(comparison.key)}: {tell(first, much)}"
+
+
+def _tell_loss(first: Suspect, much: str) -> str:  # noqa: ARG001 - one signature for all origins
+    return f"the loss is the first value that differs: {much}. The outputs it is made from agree."
+
+
+def _tell_update(first: Suspect, much: str) -> str:
+    key = first.comparison.key
+    return (
+        f"{key.slot} of {key.name} is the first gradient that differs as the optimizer takes it: {much}. "
+        "The gradient after backward agrees."
+    )
+
+
+def _tell_unknown(first: Suspect, much: str) -> str:
+    key = first.comparison.key
+    return f"{key.slot} of {key.name} already differs ({much}): code that was not captured made it."
+
+
+def _tell_between(first: Suspect, much: str) -> str:
+    """Of the code of a parent: what it hands to a child, or what it makes of its children's outputs."""
+    key, code = first.comparison.key, _code(first)
+    differs = f"{telling.tensor(key)} is the first tensor that differs: {much}."
+    if first.argument:
+        return f"{differs} Its argument {first.argument} differs already: {code} made it."
     if key.slot.startswith("output"):
-        return (
-            f"{start}{telling.tensor(key)} is the first tensor that differs: {much}{relation}. "
-            f"Its inputs and children agree: {code} is the cause."
-        )
+        return f"{differs} Its inputs and children agree: {code} is the cause."
     agrees = f" while {first.sibling} agrees" if first.sibling else ""
-    return f"{start}{key.slot} of {key.name} already differs ({much}{relation}){agrees}: {code} is the cause."
+    return f"{key.slot} of {key.name} already differs ({much}){agrees}: {code} is the cause."
+
+
+_TELLERS = {Origin.LOSS: _tell_loss, Origin.OPTIMIZER: _tell_update, Origin.UNKNOWN: _tell_unknown}
 
 
 def _code(first: Suspect) -> str:
@@ -94,6 +107,8 @@ def _advice(first: Suspect) -> str:
         return (
             "Compare what happens between backward and optimizer.step in both scripts: unscaling, clipping, reduction."
         )
+    if first.origin is Origin.UNKNOWN:
+        return "Capture all modules on both sides (without --modules) and compare again."
     code = telling.code_name(first.owner)
     if first.argument:
         return f"Compare the indices or masks that {code} hands to {key.name}: positions, offsets, padding."

@@ -24,7 +24,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     """The largest difference of an aligned pair and the smallest effect that would have been called one."""
     if walk.first is not None:
         return
-    judged = [comparison for comparison in walk.comparisons if comparison.status in {Status.EQUAL, Status.WITHIN}]
+    judged = walk.judged
     largest = max((each for each in judged if each.status is Status.WITHIN), key=_share_of_limit, default=None)
     effect, precision = walk.resolution.smallest_visible_effect, walk.resolution.precision
     yield Finding(
@@ -82,7 +82,7 @@ def _share_of_limit(comparison: Comparison) -> float:
 def _summary(walk: Walk, judged: int, largest: Comparison | None) -> str:
     steps = wording.steps(walk.steps)
     if judged == 0:
-        return f"No tensor of {steps} could be judged, and none is known to differ."
+        return f"No tensor of {steps} could be judged."
     effect, precision = walk.resolution.smallest_visible_effect, walk.resolution.precision
     if precision not in FINE and effect is not None:
         return (

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +16,11 @@ from align.comparison import Walk
 from align.diagnosis import all_rules, rule
 from align.errors import UsageError
 from align.records import Finding
+from tests.builders import walk_files
+from tests.numpy_run import make
 
-PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "findings.md"
 
 
 def test_codes_and_labels_are_unique_and_well_formed() -> None:
@@ -33,6 +40,37 @@ def test_a_code_is_given_once() -> None:
     all_rules()
     with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
         rule("AL401", "another-origin")(find)
+
+
+def test_an_installed_package_adds_its_rules_through_the_same_door(tmp_path: Path) -> None:
+    package = tmp_path / "their_rules-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: their-rules\nVersion: 1.0\n", encoding="utf-8")
+    (package / "entry_points.txt").write_text("[align.rules]\nlayers = their_rules\n", encoding="utf-8")
+    source = """
+        from align.diagnosis import rule
+        from align.records import Finding, Severity
+
+        @rule("XX001", "always-there")
+        def find(walk):
+            yield Finding("XX001", "always-there", Severity.NOTE, f"Steps {walk.steps}.", "Nothing.")
+        """
+    (tmp_path / "their_rules.py").write_text(textwrap.dedent(source), encoding="utf-8")
+    path = make(tmp_path / "run.h5", steps=1)
+    script = f"""
+        from align.capture_file import open_capture
+        from align.comparison import compare
+        from align.diagnosis import diagnose
+        with open_capture({str(path)!r}) as run:
+            print(*((finding.code, finding.summary) for finding in diagnose(compare(run, run)).findings))
+        """
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], env=environment, capture_output=True, text=True, check=True
+    )
+    number = len(walk_files(path, path).comparisons)
+    expected = f"('AL406', 'Aligned: {number} tensors over step 0 are equal.') ('XX001', 'Steps (0,).')"
+    assert done.stdout.strip() == expected
 
 
 def test_every_code_has_its_paragraph() -> None:
