@@ -13,6 +13,7 @@ from torch import nn
 from align.hooks.autocast import autocast_dtype
 from align.hooks.graph import Exploration, edge_of, explore, sequence_now
 from align.hooks.nesting import call_tensors, result_tensors, tensors_in
+from align.hooks.quiet import grad_mode
 from align.hooks.roots import unwrapped
 from align.hooks.trace import Call, Forward
 from align.hooks.values import dtype_name
@@ -79,7 +80,7 @@ class CallWatch:
             self._recorder.outermost_call_begins(module)
         if not stack and not self._recorder.clock.next_forward_wanted:
             return self._run_unwatched(original, module, args, kwargs)
-        self._gradient = torch.is_grad_enabled()
+        self._gradient = grad_mode()
         if in_backward:
             frame = self._recorder.guarded(self._open_recompute, module, args, kwargs)
         else:

@@ -9,6 +9,12 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 
+def grad_mode() -> bool:
+    """Whether gradients are recorded now; a mode of the user does not see the question."""
+    with torch._C.DisableTorchFunction():
+        return torch.is_grad_enabled()
+
+
 class Quiet:
     """A context that may be entered again inside itself.
 
@@ -17,22 +23,23 @@ class Quiet:
     """
 
     def __init__(self) -> None:
-        self._outer: list[tuple[bool, ExitStack]] = []
+        self._outer: list[tuple[bool, ExitStack, ExitStack]] = []
 
     def __enter__(self) -> None:
+        functions, modes = ExitStack(), ExitStack()
+        functions.enter_context(torch._C.DisableTorchFunction())
         enabled = torch.is_grad_enabled()
-        stack = ExitStack()
-        stack.enter_context(torch._C.DisableTorchFunction())
         if torch.is_inference_mode_enabled():
-            stack.enter_context(torch.inference_mode(mode=False))
+            modes.enter_context(torch.inference_mode(mode=False))
         if torch._C._len_torch_dispatch_stack():
-            stack.enter_context(_disable_current_modes())
-        self._outer.append((enabled, stack))
+            modes.enter_context(_disable_current_modes())
+        self._outer.append((enabled, functions, modes))
         torch._C._set_grad_enabled(False)  # noqa: FBT003  torch's own signature
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        enabled, stack = self._outer.pop()
-        stack.close()
+        enabled, functions, modes = self._outer.pop()
+        modes.close()
         torch._C._set_grad_enabled(enabled)
+        functions.close()

@@ -23,7 +23,7 @@ from align.hooks.identity import is_plain
 from align.hooks.losses import LossWatch
 from align.hooks.optimizers import OptimizerWatch
 from align.hooks.patches import Patches
-from align.hooks.quiet import Quiet
+from align.hooks.quiet import Quiet, grad_mode
 from align.hooks.roots import Root, Roots
 from align.hooks.run_info import describe_run, ended_run, flags_now
 from align.hooks.steps import StepClock, parse_steps
@@ -238,14 +238,16 @@ class Recorder:
         parameter = next(module.parameters(), None) if module is not None else None
         if parameter is None:
             return
-        self.run_info = replace(self.run_info, parameters_on=parameter.device.type, **flags_now(parameter.device.type))
+        facts = flags_now(parameter.device.type)
+        facts["flags"] |= self.run_info.flags
+        self.run_info = replace(self.run_info, parameters_on=parameter.device.type, **facts)
         self.writer.update_run(self.run_info)
 
     # ---- what happens in the run
 
     def outermost_call_begins(self, module: nn.Module) -> None:
         """A training forward closes the step in which an attempt was made; the first one shows the initial state."""
-        if self.closed or not torch.is_grad_enabled() or not (self.clock.attempted or self._initial_due):
+        if self.closed or not grad_mode() or not (self.clock.attempted or self._initial_due):
             return
         root = self.guarded(self.roots.resolve, module)
         if root is None or not root.trainable:

@@ -86,7 +86,9 @@ class Forward:
     calls: list[Call] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
     sentinels: list[weakref.ref[Any]] = field(default_factory=list)
+    born: int = 0
     reached: bool = False
+    numbered: bool = False
 
     @property
     def alive(self) -> bool:
@@ -109,7 +111,6 @@ class Trace:
         self._kept: list[Sighting] = []
         self._identities: Identities[Seen] = Identities()
         self._sequence = 0
-        self._call_counts: Counter[str] = Counter()
         self._numbers: Counter[tuple[str, str]] = Counter()
 
     # ---- seeing
@@ -189,6 +190,7 @@ class Trace:
         teachers = [held for held in self.pending if held.teacher]
         for surplus in teachers[: max(0, len(teachers) + forward.teacher - MAXIMUM_TEACHER_CALLS)]:
             self.pending.remove(surplus)
+        forward.born = self._sequence
         self.pending.append(forward)
 
     def reach(self, forward: Forward) -> None:
@@ -199,25 +201,32 @@ class Trace:
         self.reached.append(forward)
         if forward in self.pending:
             self.pending.remove(forward)
-        for call in forward.calls:
-            call.micro = self.micro
-            call.number = self._call_counts[call.name]
-            self._call_counts[call.name] += 1
-        self._kept.extend(forward.sightings)
-        forward.sightings = []
 
     def end_backward(self) -> None:
         """A top-level backward is over: teachers called before it are kept, the next micro-step begins."""
         for forward in [held for held in self.pending if held.teacher]:
             self.reach(forward)
+        self._number_calls()
         self.micro += 1
-        self._call_counts.clear()
         self._numbers.clear()
+
+    def _number_calls(self) -> None:
+        """Number the calls of the forwards that were reached since the last time, in the order they were made."""
+        counts: Counter[str] = Counter()
+        fresh = [forward for forward in self.reached if not forward.numbered]
+        for forward in sorted(fresh, key=lambda forward: forward.born):
+            forward.numbered = True
+            for call in forward.calls:
+                call.micro, call.number = self.micro, counts[call.name]
+                counts[call.name] += 1
+            self._kept.extend(forward.sightings)
+            forward.sightings = []
 
     # ---- writing
 
     def commit(self, step: int) -> None:
         """Write the step's records in execution order and begin the next step."""
+        self._number_calls()
         kept = sorted(self._kept, key=lambda sighting: sighting.sequence)
         self.forget()
         self.write(step, kept)
@@ -250,7 +259,6 @@ class Trace:
         for held in self.pending:
             held.after_attempt = False
         self._identities.clear()
-        self._call_counts.clear()
         self._numbers.clear()
         self.micro = 0
 
