@@ -126,7 +126,7 @@ def _check_renames(names: Sequence[str], renames: Sequence[tuple[str, str]]) -> 
         if not any(name == old or name.startswith(f"{old}.") for name in names):
             raise ComparisonError(
                 f"Cannot rename '{old}' to '{new}': the reference has no module of that name. "
-                "List its modules with align show.",
+                "List its modules with `align show`.",
             )
 
 

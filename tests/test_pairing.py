@@ -76,7 +76,7 @@ def test_other_models_are_refused_with_two_examples() -> None:
 
 def test_a_rename_of_an_unknown_name_is_refused() -> None:
     message = (
-        "Cannot rename 'h' to 'layers': the reference has no module of that name. List its modules with align show."
+        "Cannot rename 'h' to 'layers': the reference has no module of that name. List its modules with `align show`."
     )
     with pytest.raises(ComparisonError, match=f"^{re.escape(message)}$"):
         pair_names(["fc", "head"], ["fc"], [("h", "layers")])

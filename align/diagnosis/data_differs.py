@@ -44,7 +44,7 @@ def _finding(walk: Walk, unequal: tuple[Equality, ...]) -> Finding:
         )
         advice = (
             "Feed both runs the same batches: the same sampler seed, number of workers, shuffling and preprocessing. "
-            "Compare the first differing batch with align show."
+            "Look at the first differing batch with `align show`."
         )
     return Finding(
         CODE,

@@ -66,7 +66,7 @@ def _others(count: int) -> str:
 
 def _advice(pair: Pair) -> str:
     if pair.key.phase is Phase.INIT:
-        return "Build both models from one configuration, or pair renamed modules with align diff --rename OLD=NEW."
+        return "Build both models from one configuration, or pair renamed modules with `align diff --rename OLD=NEW`."
     if pair.key.phase in {Phase.INPUT, Phase.LOSS}:
         return "Feed both runs batches of one shape: batch size, padding, sequence length, the last batch."
     return f"Compare how both runs make {pair.key.slot} of {pair.key.name}, and what its code expects of the shape."

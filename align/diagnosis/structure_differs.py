@@ -27,7 +27,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.NOTE if walk.first is None else Severity.WARNING,
         f"The structure of the runs differs: {wording.listing(list(_parts((ours, theirs), calls)))}.",
-        "Build both models from one configuration; pair renamed modules with align diff --rename OLD=NEW.",
+        "Build both models from one configuration; pair renamed modules with `align diff --rename OLD=NEW`.",
         Place(),
         {
             "only_reference": list(ours[:EXAMPLES]),
