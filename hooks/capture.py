@@ -56,7 +56,7 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
     )
     recorder = Recorder(
         path, steps=options.steps, detail=options.detail, modules=options.modules, phases=options.phases,
-        stop=options.stop, force=options.force, run=run,
+        stop=options.stop, say=say, force=options.force, run=run,
     )  # fmt: skip
     error: BaseException | None = None
     with ChildWatch() as children:

@@ -23,6 +23,7 @@ from align.hooks.identity import is_plain
 from align.hooks.losses import LossWatch
 from align.hooks.optimizers import OptimizerWatch
 from align.hooks.patches import Patches
+from align.hooks.progress import Progress
 from align.hooks.quiet import Quiet, grad_mode
 from align.hooks.roots import Root, Roots
 from align.hooks.run_info import describe_run, ended_run, flags_now
@@ -50,7 +51,7 @@ class Recorder:
     `steps` are the steps to capture, `detail` is stats, sketch or tensors, `modules` are globs on module
     names (all by default), `phases` the phases to keep. Raises CaptureError where the path cannot be written
     or another recorder is open, and UsageError for options it cannot read. What goes wrong afterwards never
-    stops the training: it is counted, kept in the file and in `troubles`.
+    stops the training: it is counted, kept in the file and in `troubles`. `say` is given lines of progress.
     """
 
     def __init__(  # noqa: PLR0913  one keyword for each option of the command
@@ -64,6 +65,7 @@ class Recorder:
         stop: bool = False,
         force: bool = False,
         run: RunInfo | None = None,
+        say: Callable[[str], None] | None = None,
     ) -> None:
         self.path = Path(path)
         self.clock = StepClock(parse_steps(steps))
@@ -72,6 +74,7 @@ class Recorder:
         self.troubles: Counter[str] = Counter()
         self.compile_seen = False
         self._force = force
+        self._progress = Progress(say, steps) if say is not None else None
         self._detail = _parse_detail(detail)
         self._phases = _parse_phases(phases)
         self._modules = tuple(modules)
@@ -315,6 +318,8 @@ class Recorder:
             self.writer.append_modules(list(self.calls.module_facts.values()))
             self.trace.commit(step)
             self._steps_written.append(step)
+            if self._progress is not None:
+                self._progress.captured(step, last=self.clock.choice.over_after(step), stop=self.stop)
         else:
             self.trace.forget()
         self.optimizers.begin_step()
