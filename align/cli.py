@@ -28,7 +28,7 @@ class AlignGroup(click.Group):
 @click.group(cls=AlignGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="align")
 def main() -> None:
-    r"""Find where two PyTorch training runs first part, and why.
+    """Find where two PyTorch training runs first part, and why.
 
     \b
     align capture -o gpu.h5 train.py                  on the reference machine
@@ -36,7 +36,7 @@ def main() -> None:
     align diff gpu.h5 npu.h5 --html report.html       anywhere; torch is not needed
 
     Exit codes: 0 aligned, 1 diverged, 2 could not tell.
-    """
+    """  # noqa: D301 - click needs the character itself to keep the lines apart
 
 
 @main.command(

@@ -51,7 +51,6 @@ class CallWatch:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._local = threading.local()
-        self._main_thread = threading.get_ident()
         self.module_facts: dict[str, ModuleInfo] = {}
         self.failed_in = ""
         self._gradient = True
@@ -73,8 +72,6 @@ class CallWatch:
     def run(self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Run one module call and record it."""
         in_backward = torch._C._current_graph_task_id() != -1
-        if not in_backward and threading.get_ident() != self._main_thread:
-            return original(module, *args, **kwargs)
         stack = self.stack
         if not stack and not in_backward:
             self._recorder.outermost_call_begins(module)
@@ -135,6 +132,9 @@ class CallWatch:
     def _outermost(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Frame:
         recorder = self._recorder
         root = recorder.roots.resolve(module)
+        root.read()
+        if type(module).__name__ == "OptimizedModule" and unwrapped(module) is not module:
+            recorder.compile_requested()
         frame = Frame(module, root, None, recompute=False)
         gradient = self._gradient
         teacher = not root.trainable and not gradient and bool(root.owners)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from align.errors import CaptureError
+from align.errors import CaptureError, UsageError
 from align.hooks.devices import prepare_device
-from align.hooks.launch import Program, exit_code_of, find_module, find_script, run_program
+from align.hooks.launch import Program, ProgramNotFound, exit_code_of, find_module, find_script, run_program
 from align.records import RunInfo
 
 EXIT_TROUBLE = 2
@@ -40,7 +41,10 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
 
     Raises CaptureError or UsageError before the script has begun; `say` gets the lines for stderr.
     """
-    program = _find_program(options)
+    try:
+        program = _find_program(options)
+    except (SyntaxError, ValueError) as error:
+        return exit_code_of(error)  # as Python does with a script that it cannot compile
     prepare_device(options.device, transfer=options.transfer)
     # Only now may torch be imported: the device decides how.
     from align.hooks.children import ChildWatch
@@ -59,15 +63,24 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
         stop=options.stop, say=say, force=options.force, run=run,
     )  # fmt: skip
     error: BaseException | None = None
+    process = os.getpid()
     with ChildWatch() as children:
         recorder.__enter__()
         say(f"align: capturing steps {options.steps} of {options.program} into {path}")
         try:
             run_program(program, options.arguments)
+        except ProgramNotFound:
+            recorder.close()
+            path.unlink()
+            raise
         except BaseException as raised:  # noqa: BLE001  the script's own exception, reported below as Python would
             error = raised
         recorder.close(error)
+    if os.getpid() != process:
+        return exit_code_of(error)  # a forked child that came to the script's end: the capture is its parent's
     code = exit_code_of(error)
+    if recorder.empty:
+        path.unlink(missing_ok=True)
     say(last_line(recorder, options.device, children.sentence()))
     if options.strict and (recorder.troubles or not recorder.steps_written) and code == 0:
         return EXIT_TROUBLE
@@ -75,7 +88,14 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
 
 
 def _find_program(options: CaptureOptions) -> Program:
-    return find_module(options.program) if options.as_module else find_script(options.program)
+    if options.as_module:
+        return find_module(options.program)
+    if options.program.startswith("-") and not Path(options.program).exists():
+        raise UsageError(
+            f"No such option: '{options.program.split('=')[0]}'. See align capture --help; the options of align stand "
+            "before the script, what follows the script is the script's own."
+        )
+    return find_script(options.program)
 
 
 def output_path(options: CaptureOptions) -> Path:
@@ -108,6 +128,7 @@ def _present_device() -> str:
 
 
 def tell(line: str) -> None:
-    """Write one line to stderr, where progress and notes go."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    """Write one line to stderr, where progress and notes go; nowhere if the script has closed it."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing.process as processes
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +24,10 @@ class ChildWatch:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._original: Callable[..., Any] | None = None
         self._trained: list[str] = []
+        self._process = 0
 
     def __enter__(self) -> ChildWatch:
+        self._process = os.getpid()
         self._folder = tempfile.TemporaryDirectory(prefix="align-children-")
         folder = self._folder.name
         original = self._original = processes.BaseProcess.start
@@ -43,7 +46,7 @@ class ChildWatch:
     ) -> None:
         if self._original is not None:
             setattr(processes.BaseProcess, "start", self._original)  # noqa: B010
-        if self._folder is not None and Path(self._folder.name).is_dir():
+        if self._folder is not None and os.getpid() == self._process:
             self._trained = sorted(mark.read_text() for mark in Path(self._folder.name).iterdir())
             self._folder.cleanup()
 
@@ -69,7 +72,9 @@ class WatchedTarget:
         self.name = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the target in the child."""
+        """Run the target in the child; one that has not imported torch by now is no training process."""
+        if "torch" not in sys.modules:
+            return self.target(*args, **kwargs)
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
         handle = register_optimizer_step_post_hook(self._stepped)

@@ -27,6 +27,8 @@ def is_plain(tensor: torch.Tensor) -> bool:
         return False
     return (
         tensor.layout is torch.strided
+        and not tensor.is_nested
+        and tensor.dtype is not torch.complex32
         and not tensor.is_quantized
         and not tensor.is_meta
         and not torch.nn.parameter.is_lazy(tensor)

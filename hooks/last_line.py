@@ -20,6 +20,12 @@ def _parts(recorder: Recorder, device: str, children: str) -> Iterator[str]:
     beyond = recorder.clock.step - recorder.steps_written[-1] - 1 if recorder.steps_written else 0
     if beyond > 0:
         yield "1 later step was not captured" if beyond == 1 else f"{beyond:,} later steps were not captured"
+    outcome = recorder.run_info.outcome
+    if outcome != "finished":
+        yield f"the run ended early ({outcome})"
+    unmatched = recorder.unmatched_modules()
+    if unmatched:
+        yield f"no module has a name like {', '.join(unmatched)}"
     where = recorder.run_info.parameters_on
     if where and device not in ("auto", where):
         yield f"--device {device} was asked but the parameters were on {where}: pass the device to your script"
@@ -40,11 +46,13 @@ def _captured(recorder: Recorder) -> str:
         records = f"{recorder.trace.records_written:,} records"
         return f"align: captured {what}, {records}, {readable_size(size)}: {recorder.path}"
     seen, asked = recorder.clock.step, recorder.run_info.steps_requested
-    if seen:
+    if recorder.gave_up:
+        why = "the file could not be written"
+    elif seen:
         why = f"the run had {seen} and --steps {asked} asks for none of them"
     else:
         why = "no module was called in grad mode and followed by backward and an optimizer step"
-    return f"align: captured no step: {why}: {recorder.path}"
+    return f"align: captured no step: {why}" + ("; no file was kept" if recorder.empty else f": {recorder.path}")
 
 
 def readable_size(size: int) -> str:

@@ -10,21 +10,29 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.abc import InspectLoader
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 
 from align.errors import CaptureError
 
 
+class ProgramNotFound(CaptureError):
+    """The module of `-m` turned out not to be there once its package had been imported."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run: its code, and what Python would call it (`__file__`, `sys.argv[0]`, `sys.path[0]`)."""
+    """What is run.
 
-    code: CodeType
-    file: str
+    A script is compiled beforehand (`code`). A module is only looked for when all else is ready: finding it runs
+    its package's own code, which must see `sys.argv` and `sys.path` as under `python -m`.
+    """
+
     name: str
+    file: str
     folder: str
-    spec: importlib.machinery.ModuleSpec | None = None
+    code: CodeType | None = None
 
 
 def find_script(path: str) -> Program:
@@ -38,40 +46,74 @@ def find_script(path: str) -> Program:
     except OSError as error:
         raise CaptureError(f"Cannot run '{path}': {error.strerror}. Check its permissions.") from error
     absolute = os.path.abspath(path)  # noqa: PTH100  Python does not follow links here either
-    code = compile(source, absolute, "exec", dont_inherit=True)
-    return Program(code, absolute, path, str(file.resolve().parent))
+    return Program(path, absolute, str(file.resolve().parent), compile(source, absolute, "exec", dont_inherit=True))
 
 
 def find_module(name: str) -> Program:
-    """Find a module as `python -m` does; raises CaptureError where there is none."""
-    sys.path.insert(0, str(Path.cwd()))
+    """Check that the package of a module is there, without running anything of it; raises CaptureError if not."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
     try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except ImportError as error:
-        raise CaptureError(f"Cannot run -m {name}: {error}. Check the name and PYTHONPATH.") from error
+        spec = importlib.util.find_spec(name.split(".", maxsplit=1)[0])
+    except (ImportError, ValueError) as error:
+        raise CaptureError(_no_module(name, str(error))) from error
     finally:
-        sys.path.pop(0)
-    loader = spec.loader if spec is not None else None
-    code = loader.get_code(spec.name) if spec is not None and isinstance(loader, InspectLoader) else None
-    if spec is None or code is None:
-        raise CaptureError(f"Cannot run -m {name}: no module of that name can be run. Check the name and PYTHONPATH.")
-    file = spec.origin or name
-    return Program(code, file, file, str(Path.cwd()), spec)
+        sys.path.remove(folder)
+    if spec is None:
+        raise CaptureError(_no_module(name, f"No module named '{name.split('.', maxsplit=1)[0]}'"))
+    return Program(name, spec.origin or name, folder)
+
+
+def _no_module(name: str, why: str) -> str:
+    return f"Cannot run -m {name}: {why}. Check the name and PYTHONPATH."
 
 
 def run_program(program: Program, arguments: Sequence[str]) -> None:
     """Execute the program as `__main__`, with its own `sys.argv` and `sys.path`; its exceptions come through."""
-    main = ModuleType("__main__")
-    main.__file__ = program.file
-    main.__builtins__ = builtins  # type: ignore[attr-defined]
-    main.__spec__ = program.spec
-    main.__package__ = program.spec.parent if program.spec is not None else None
-    sys.modules["__main__"] = main
-    sys.argv = [program.name, *arguments]
     sys.path[0] = program.folder
-    exec(program.code, main.__dict__)  # noqa: S102  running the user's script is the purpose
+    if program.code is None:
+        sys.argv = ["-m", *arguments]
+        spec, code = _locate(program.name)
+        _execute(code, spec.origin or program.name, spec, arguments)
+    else:
+        loader = SourceFileLoader("__main__", program.file)
+        _execute(program.code, program.file, None, arguments, name=program.name, loader=loader)
+
+
+def _locate(name: str) -> tuple[importlib.machinery.ModuleSpec, CodeType]:
+    """The module that `python -m` would run and its code."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ModuleNotFoundError as error:
+        raise ProgramNotFound(_no_module(name, str(error))) from error
+    loader = spec.loader if spec is not None else None
+    code = loader.get_code(spec.name) if spec is not None and isinstance(loader, InspectLoader) else None
+    if spec is None or code is None:
+        raise ProgramNotFound(_no_module(name, "no module of that name can be run"))
+    return spec, code
+
+
+def _execute(
+    code: CodeType,
+    file: str,
+    spec: importlib.machinery.ModuleSpec | None,
+    arguments: Sequence[str],
+    *,
+    name: str | None = None,
+    loader: SourceFileLoader | None = None,
+) -> None:
+    main = ModuleType("__main__")
+    main.__file__ = file
+    main.__builtins__ = builtins  # type: ignore[attr-defined]
+    vars(main)["__cached__"] = spec.cached if spec is not None else None
+    main.__spec__ = spec
+    main.__loader__ = spec.loader if spec is not None else loader
+    main.__package__ = spec.parent if spec is not None else None
+    sys.modules["__main__"] = main
+    sys.argv = [name or file, *arguments]
+    exec(code, main.__dict__)  # noqa: S102  running the user's script is the purpose
 
 
 def own_traceback(error: BaseException) -> TracebackType | None:
@@ -79,7 +121,7 @@ def own_traceback(error: BaseException) -> TracebackType | None:
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__") != "__main__":
         trace = trace.tb_next
-    return trace or error.__traceback__
+    return trace
 
 
 def exit_code_of(error: BaseException | None) -> int:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from align.hooks.timeline import number_from
-from align.hooks.trace import Call, Forward
 from align.records import Phase
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
 
 LOSS = "loss"
-TARGET_POSITION = 1
 MAXIMUM_REMEMBERED = 32
+NODES_SEARCHED = 256
 
 
 class LossWatch:
@@ -32,35 +32,42 @@ class LossWatch:
         value = unscaled.detach().clone() if unscaled.numel() == 1 else unscaled.detach()
         self._unscaled = [*alive[-MAXIMUM_REMEMBERED:], (weakref.ref(scaled), value)]
 
-    def backward_begins(self, tensors: Any) -> None:
+    def backward_begins(self, tensors: list[torch.Tensor]) -> None:
         """Record each tensor that a top-level backward was called on, before the loss scale."""
         recorder = self._recorder
-        for tensor in [tensors] if isinstance(tensors, torch.Tensor) else list(tensors):
+        if recorder.recording and Phase.LOSS in recorder.trace.phases:
+            self._see_targets(tensors)
+        for tensor in tensors:
             value = next((value for reference, value in self._unscaled if reference() is tensor), tensor)
             recorder.timeline.row.losses.append(number_from(value))
             if recorder.recording and Phase.LOSS in recorder.trace.phases:
                 sighting = recorder.trace.see(Phase.LOSS, LOSS, "value", value)
                 sighting.number = recorder.trace.next_number(LOSS, "value")
 
-    def function_returned(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """A torch loss function ran: record its targets with the forward that its graph belongs to."""
-        recorder = self._recorder
-        target = args[TARGET_POSITION] if len(args) > TARGET_POSITION else kwargs.get("target")
-        if not isinstance(target, torch.Tensor) or not isinstance(result, torch.Tensor) or result.grad_fn is None:
-            return
-        if not recorder.clock.next_forward_wanted or Phase.LOSS not in recorder.trace.phases or target.requires_grad:
-            return
-        stack = recorder.calls.stack
-        inner = recorder.calls.innermost
-        if inner is not None:
-            call = Call(LOSS, inner, inner.forward)
-            call.forward.calls.append(call)
-        elif stack:
-            return
-        else:
-            forward = Forward(after_attempt=recorder.clock.attempted)
-            recorder.trace.begin(forward)
-            call = Call(LOSS, None, forward)
-            forward.calls.append(call)
-            recorder.gradients.watch_output(call, "", result)
-        recorder.trace.see(Phase.LOSS, LOSS, "target", target, call=call, equal=not target.is_floating_point())
+    def _see_targets(self, tensors: list[torch.Tensor]) -> None:
+        """Record the targets that the loss functions of these losses have kept for their backward."""
+        trace = self._recorder.trace
+        for target in targets_of(tensors):
+            sighting = trace.see(Phase.LOSS, LOSS, "target", target, equal=not target.is_floating_point())
+            sighting.number = trace.next_number(LOSS, "target")
+
+
+def targets_of(losses: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The targets that loss functions saved in the graphs of these losses, the last function's first.
+
+    Only what was saved as it is: unpacking a value that the user's saved-tensor hooks have packed (offloading,
+    activation checkpointing) would run their code. torch versions that do not tell the two apart give nothing.
+    """
+    found: list[torch.Tensor] = []
+    pending = deque(loss.grad_fn for loss in losses if loss.grad_fn is not None)
+    seen: set[Any] = set()
+    while pending and len(seen) < NODES_SEARCHED:
+        node = pending.popleft()
+        if node in seen:
+            continue
+        seen.add(node)
+        saved = getattr(node, "_raw_saved_target", None)
+        if saved is not None and getattr(saved, "unpack_hook", saved) is None and not saved.data.requires_grad:
+            found.append(saved.data)
+        pending.extend(following for following, _ in node.next_functions if following is not None)
+    return found

@@ -65,13 +65,11 @@ class Measurements:
 
     def measure(self, tensor: torch.Tensor) -> Measured:
         """Measure a real, strided tensor of any dtype; integers and bools get statistics only."""
-        tensor = tensor.detach()
+        whole = tensor.detach()
+        tensor = _real(whole)
         if tensor.numel() == 0:
             return Measured(TensorStats(0), np.zeros(0, np.float32) if self._sketched(tensor) else None)
-        if tensor.is_complex():
-            tensor = torch.view_as_real(tensor.resolve_conj())
-        if not tensor.is_floating_point():
-            tensor = tensor.to(torch.float32 if tensor.device.type in WITHOUT_FLOAT64 else torch.float64)
+        if not whole.is_floating_point() and not whole.is_complex():
             return self._measure(tensor, with_sketch=False)
         return self._measure(tensor, with_sketch=self.with_sketch)
 
@@ -89,16 +87,17 @@ class Measurements:
                 position += size
                 _fill(item.target, numbers, counts[row * COUNTS : (row + 1) * COUNTS], item.numel)
 
-    def still_has_squares(self, tensor: torch.Tensor, squares: float) -> bool:
-        """Whether a host tensor has exactly this sum of squares when summed in the same order again."""
-        tensor = tensor.detach()
+    def still_has(self, tensor: torch.Tensor, stats: TensorStats) -> bool:
+        """Whether a host tensor gives exactly these sums when they are taken in the same order again."""
+        tensor = _real(tensor.detach())
         block = HOST_ROWS * sketches.bucket_count(tuple(tensor.shape))
         scratch = self._scratch_for(tensor.device, HOST_ROWS)
-        total = 0.0
+        total, squares = 0.0, 0.0
         for view, _ in pieces(tensor, block):
             flat, _ = _flat_float(view, scratch, 0)
-            total += torch.dot(flat, flat).item()
-        return total == squares
+            total += flat.sum().item()
+            squares += torch.dot(flat, flat).item()
+        return (total, squares) == (stats.total, stats.total_squares)
 
     def _sketched(self, tensor: torch.Tensor) -> bool:
         return self.with_sketch and tensor.is_floating_point()
@@ -243,6 +242,15 @@ def pieces(tensor: torch.Tensor, block: int, offset: int = 0) -> Iterator[tuple[
         for start in range(0, tensor.shape[0], rows):
             part = tensor[start] if rows == 1 else tensor[start : start + rows]
             yield from pieces(part, block, offset + start * inner)
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """Complex numbers as pairs, integers and bools as floats."""
+    if tensor.is_complex():
+        return torch.view_as_real(tensor.resolve_conj())
+    if tensor.is_floating_point():
+        return tensor
+    return tensor.to(torch.float32 if tensor.device.type in WITHOUT_FLOAT64 else torch.float64)
 
 
 def _flat_float(view: torch.Tensor, scratch: torch.Tensor, first: int) -> tuple[torch.Tensor, bool]:

@@ -11,17 +11,19 @@ import torch
 MAXIMUM_DEPTH = 8
 
 
-def tensors_in(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
+def tensors_in(value: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield (path, tensor) for every tensor in nested lists, tuples, mappings and dataclasses.
+
+    `above` are the containers that hold this one; one that holds itself is entered once.
 
     >>> [path for path, _ in tensors_in({"a": torch.ones(1), "b": (torch.ones(1), None)}, "output")]
     ['output.a', 'output.b.0']
     """
     if isinstance(value, torch.Tensor):
         yield path, value
-    elif depth < MAXIMUM_DEPTH:
+    elif len(above) < MAXIMUM_DEPTH and id(value) not in above:
         for name, item in _items(value):
-            yield from tensors_in(item, f"{path}.{name}", depth + 1)
+            yield from tensors_in(item, f"{path}.{name}", (*above, id(value)))
 
 
 def _items(value: Any) -> Iterator[tuple[Any, Any]]:

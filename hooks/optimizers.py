@@ -14,7 +14,30 @@ from align.records import Phase
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
-    from align.hooks.trace import Sighting
+    from align.hooks.trace import Seen, Sighting
+
+
+IMPLEMENTATION = ("params", "lr", "initial_lr", "foreach", "fused", "capturable", "differentiable", "param_names")
+"""Keys of a parameter group that are no hyper-parameters of the method, or that the timeline follows (lr)."""
+
+MAXIMUM_SETTINGS = 16
+"""How many different settings of optimizers are kept: schedules may change any of them at every step."""
+
+
+def settings_of(optimizer: torch.optim.Optimizer) -> str:
+    """An optimizer and the hyper-parameters of its groups: `AdamW(betas=(0.9, 0.999), eps=1e-08, ...)`."""
+    groups = []
+    for group in optimizer.param_groups:
+        chosen = {key: group[key] for key in sorted(group) if key not in IMPLEMENTATION}
+        groups.append(", ".join(f"{key}={_plain(value)}" for key, value in chosen.items()))
+    return f"{type(optimizer).__name__}({'; '.join(dict.fromkeys(groups))})"
+
+
+def _plain(value: Any) -> str:
+    """A hyper-parameter as text; a tensor on a device is not waited for."""
+    if isinstance(value, torch.Tensor):
+        return str(value.item()) if value.numel() == 1 and value.device.type == "cpu" else "tensor"
+    return repr(value)
 
 
 class OptimizerWatch:
@@ -55,6 +78,8 @@ class OptimizerWatch:
 
     def before_step(self, optimizer: torch.optim.Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Global pre-hook of `Optimizer.step`; wraps a closure, if there is one."""
+        if not self._recorder.joins_training():
+            return None
         self._optimizer_called = True
         if any(running is optimizer for running in self._running):
             self._running.clear()  # its last step ended by an exception
@@ -64,7 +89,7 @@ class OptimizerWatch:
         self._recorder.guarded(self._recorder.optimizer_seen, optimizer)
         itself, *rest = args  # torch hands its hooks the optimizer as the first argument
         closure = rest[0] if rest else kwargs.get("closure")
-        if closure is None:
+        if not callable(closure):
             self._recorder.guarded(self._see_update, optimizer)
             return None
         watched = self._watched_closure(closure, optimizer)
@@ -72,6 +97,8 @@ class OptimizerWatch:
 
     def after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         """Global post-hook of `Optimizer.step`."""
+        if not self._recorder.joins_training():
+            return
         if self._running:
             self._running.pop()
         if not self._running:
@@ -103,23 +130,20 @@ class OptimizerWatch:
             taken = parameter.grad
             if scale is not None and is_plain(taken):
                 taken = taken.float() * scale.to(taken.device).float().reciprocal()
-            same = scale is None and self._unchanged(parameter)
-            self.updates[id(parameter)] = trace.see(Phase.UPDATE, name, slot, taken, shared=same)
+            before = self._unchanged(parameter) if scale is None else None
+            self.updates[id(parameter)] = trace.see(Phase.UPDATE, name, slot, taken, shared=False, same=before)
 
-    def _unchanged(self, parameter: torch.Tensor) -> bool:
-        """Whether the gradient still has the values that were recorded.
+    def _unchanged(self, parameter: torch.Tensor) -> Seen | None:
+        """What was recorded of the gradient, if it still has those values.
 
-        `.data` edits leave no trace in the version, so on the host the sum of squares is compared too; on other
-        devices that would wait, so the gradient is measured again.
+        Edits through `.data` leave no trace in the version, so on the host the sums are compared; on other devices
+        that would wait, so the gradient is measured again.
         """
         gradient = parameter.grad
         before = self._gradient_seen.get(id(parameter))
         if gradient is None or before is None or gradient.device.type != "cpu" or not is_plain(gradient):
-            return False
-        measured = before.seen.measured
-        if measured is None or measured.stats is None:
-            return False
-        return self._recorder.trace.measurements.still_has_squares(gradient, measured.stats.total_squares)
+            return None
+        return before.seen if self._recorder.trace.still_has(gradient, before.seen) else None
 
     def _see_after(self, optimizer: torch.optim.Optimizer) -> None:
         recorder = self._recorder

@@ -17,12 +17,6 @@ from torch.optim import optimizer as optimizers
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
 
-LOSS_FUNCTIONS = (
-    "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "soft_margin_loss", "multi_margin_loss",
-    "multilabel_margin_loss", "poisson_nll_loss", "ctc_loss", "hinge_embedding_loss",
-)  # fmt: skip
-
 
 class Patches:
     """Owns every replaced attribute and every hook handle."""
@@ -39,9 +33,6 @@ class Patches:
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(optimizers.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compile)
-        for name in LOSS_FUNCTIONS:
-            if hasattr(nn.functional, name):
-                self._wrap(nn.functional, name, self._loss_function)
         for scaler in _scaler_classes():
             self._wrap(scaler, "scale", self._scale)
             self._wrap(scaler, "step", self._scaler_step)
@@ -70,7 +61,7 @@ class Patches:
         run = calls.run
 
         def call_impl(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if recorder.closed or calls.unwatched or torch.jit.is_tracing():
+            if recorder.closed or calls.unwatched or torch.jit.is_tracing() or not recorder.in_training_thread():
                 return original(module, *args, **kwargs)
             return run(original, module, args, kwargs)
 
@@ -80,11 +71,11 @@ class Patches:
         recorder = self._recorder
 
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            top_level = torch._C._current_graph_task_id() == -1 and not recorder.closed
-            if not top_level:
+            if recorder.closed or torch._C._current_graph_task_id() != -1 or not recorder.joins_training():
                 return original(tensors, *args, **kwargs)
-            recorder.backward_begins(tensors)
-            result = original(tensors, *args, **kwargs)
+            given = (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
+            recorder.backward_begins(list(given))
+            result = original(given, *args, **kwargs)
             recorder.guarded(recorder.backward_ended)
             return result
 
@@ -99,31 +90,23 @@ class Patches:
 
         return init
 
-    def _loss_function(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        recorder = self._recorder
-
-        def loss_function(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            if not recorder.closed:
-                recorder.guarded(recorder.losses.function_returned, args, kwargs, result)
-            return result
-
-        return loss_function
-
     def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self._recorder
 
         def scale(scaler: Any, outputs: Any) -> Any:
             result = original(scaler, outputs)
-            recorder.guarded(recorder.optimizers.scaled, scaler, outputs, result)
+            if recorder.in_training_thread():
+                recorder.guarded(recorder.optimizers.scaled, scaler, outputs, result)
             return result
 
         return scale
 
     def _scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        watch = self._recorder.optimizers
+        recorder, watch = self._recorder, self._recorder.optimizers
 
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            if recorder.closed or not recorder.in_training_thread():
+                return original(scaler, optimizer, *args, **kwargs)
             return watch.scaler_step(original, scaler, optimizer, *args, **kwargs)
 
         return step
@@ -133,7 +116,8 @@ class Patches:
 
         def compile_(*args: Any, **kwargs: Any) -> Any:
             recorder.compile_requested()
-            return original(*args, **kwargs)
+            # With compilation switched off, no frame is compiled, which fullgraph takes for an error.
+            return original(*args, **{**kwargs, "fullgraph": False})
 
         return compile_
 

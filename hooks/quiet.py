@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -23,7 +24,15 @@ class Quiet:
     """
 
     def __init__(self) -> None:
-        self._outer: list[tuple[bool, ExitStack, ExitStack]] = []
+        self._local = threading.local()
+
+    @property
+    def _outer(self) -> list[tuple[bool, ExitStack, ExitStack]]:
+        """What was set outside, per thread: the backward of a device runs in a thread of its own."""
+        outer: list[tuple[bool, ExitStack, ExitStack]] | None = getattr(self._local, "outer", None)
+        if outer is None:
+            outer = self._local.outer = []
+        return outer
 
     def __enter__(self) -> None:
         functions, modes = ExitStack(), ExitStack()

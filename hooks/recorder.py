@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import signal
+import sys
+import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -18,14 +22,15 @@ from torch import nn
 from align.capture_file import CaptureWriter
 from align.errors import CaptureError, CaptureFileError, UsageError
 from align.hooks.calls import CallWatch
+from align.hooks.compiling import CompilerSwitch
 from align.hooks.gradients import GradientWatch
 from align.hooks.identity import is_plain
 from align.hooks.losses import LossWatch
-from align.hooks.optimizers import OptimizerWatch
+from align.hooks.optimizers import MAXIMUM_SETTINGS, OptimizerWatch, settings_of
 from align.hooks.patches import Patches
 from align.hooks.progress import Progress
 from align.hooks.quiet import Quiet, grad_mode
-from align.hooks.roots import Root, Roots
+from align.hooks.roots import Root, Roots, living_optimizers
 from align.hooks.run_info import describe_run, ended_run, flags_now
 from align.hooks.steps import StepClock, parse_steps
 from align.hooks.timeline import Timeline, number_from
@@ -33,6 +38,9 @@ from align.hooks.trace import Call, Seen, Sighting, Trace
 from align.records import INIT_STEP, Detail, Phase, RunInfo
 
 MAXIMUM_NOTES = 20
+
+DEEPER = 2
+"""By how much a module call is deeper for being watched, at most; the recursion limit is raised by as much."""
 ALL_PHASES = tuple(Phase)
 
 _active: list[Recorder] = []
@@ -71,13 +79,15 @@ class Recorder:
         self.clock = StepClock(parse_steps(steps))
         self.stop = stop
         self.closed = True
+        self._in_backward = False
+        self.gave_up = False
         self.troubles: Counter[str] = Counter()
         self.compile_seen = False
         self._force = force
         self._progress = Progress(say, steps) if say is not None else None
         self._detail = _parse_detail(detail)
         self._phases = _parse_phases(phases)
-        self._modules = tuple(modules)
+        self._modules = (modules,) if isinstance(modules, str) else tuple(modules)
         self._wanted: dict[str, bool] = {}
         self._initial: dict[int, tuple[Any, list[Sighting]]] = {}
         self._initial_written = False
@@ -94,13 +104,15 @@ class Recorder:
     # ---- opening and closing
 
     def __enter__(self) -> Recorder:
+        if hasattr(self, "writer"):
+            raise CaptureError(f"Cannot record into '{self.path}' again: this recorder was closed. Make a new one.")
         if _active:
             raise CaptureError(
                 f"Cannot record into '{self.path}': '{_active[0].path}' is being recorded. Close it first."
             )
         self.run_info = describe_run(self.run_info)
         self.writer = CaptureWriter(self.path, self.run_info, force=self._force)
-        self.trace = Trace(self.writer, self._detail, frozenset(self._phases))
+        self.trace = Trace(self.writer, self._detail, frozenset(self._phases), self.note_trouble)
         self.roots = Roots()
         self.timeline = Timeline(self.writer)
         self.calls = CallWatch(self)
@@ -109,7 +121,13 @@ class Recorder:
         self.losses = LossWatch(self)
         self._patches = Patches(self)
         self._patches.install()
+        for optimizer in living_optimizers():
+            self.roots.add_optimizer(optimizer)
         self._process = os.getpid()
+        self._training_thread: int | None = None
+        self._compiling = CompilerSwitch()
+        self._recursion_limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(self._recursion_limit * DEEPER)
         _active.append(self)
         self.closed = False
         return self
@@ -126,6 +144,8 @@ class Recorder:
         if os.getpid() == self._process:
             self.guarded(self._finish)
         self._patches.remove()
+        self._compiling.restore()
+        sys.setrecursionlimit(self._recursion_limit)
         _active.remove(self)
         was_open, self.closed = not self.closed, True
         if os.getpid() != self._process:
@@ -167,15 +187,38 @@ class Recorder:
                 return action(*args, **kwargs)
         except CaptureFileError as error:
             self._give_up(error)
-        except Exception as error:  # noqa: BLE001  the hook boundary: training goes on, the trouble is kept
+        except Exception as error:
+            # The hook boundary: training goes on and the trouble is kept, but what a signal handler of the script
+            # raised while we were at work is the script's.
+            if _raised_by_signal_handler(error):
+                raise
             owner = type(getattr(action, "__self__", None)).__name__
-            self.troubles[f"{owner}.{action.__name__}: {type(error).__name__}: {error}"] += 1
+            self.note_trouble(f"{owner}.{action.__name__}: {type(error).__name__}: {error}")
         return None
+
+    def note_trouble(self, text: str) -> None:
+        """Keep a trouble for the file and the last line."""
+        self.troubles[text] += 1
+
+    def in_training_thread(self) -> bool:
+        """Whether the thread that is running trains: the first one that did, or a device's in our backward."""
+        if self._training_thread in (None, threading.get_ident()):
+            return True
+        return torch._C._current_graph_task_id() != -1 and self._in_backward
+
+    def joins_training(self) -> bool:
+        """The same, for an act that only training does: the first thread to act is the one that trains."""
+        if self._training_thread is None:
+            self._training_thread = threading.get_ident()
+        joins = self.in_training_thread()
+        if not joins:
+            self.note_trouble("Another thread trains too: only the first one that did is captured")
+        return joins
 
     def _give_up(self, error: CaptureFileError) -> None:
         """The file cannot be written any more: close it with what is finished; training goes on."""
         self.troubles[str(error)] += 1
-        self.closed = True
+        self.closed = self.gave_up = True
         self.run_info = replace(self.run_info, notes=self.notes(), steps_seen=self.clock.step)
         self._write_end()
 
@@ -185,6 +228,17 @@ class Recorder:
     def recording(self) -> bool:
         """Whether the step of now is captured."""
         return not self.closed and self.clock.wanted
+
+    @property
+    def empty(self) -> bool:
+        """Whether the run never came to a step, so that the file holds nothing but how it began."""
+        return not self._steps_written and not self.clock.step and not self.gave_up
+
+    def unmatched_modules(self) -> list[str]:
+        """The globs of `modules` that matched no name, once a step was captured."""
+        if not self._steps_written:
+            return []
+        return [glob for glob in self._modules if not any(fnmatchcase(name, glob) for name in self._wanted)]
 
     @property
     def steps_written(self) -> list[int]:
@@ -202,12 +256,7 @@ class Recorder:
 
     def owner_of(self, parameter: torch.Tensor) -> tuple[str, str]:
         """The owning module and local name of a parameter; `<parameters>` for one of no known module."""
-        owner = self.roots.owner(parameter)
-        if owner is None:
-            for root in self.roots.known:
-                root.read()
-            owner = self.roots.owner(parameter)
-        return owner or ("<parameters>", self.roots.position(parameter))
+        return self.roots.owner(parameter)
 
     def call_to_repeat(self, name: str) -> Call | None:
         """The latest call of this module in this step whose forward ran without a graph and is repeated now."""
@@ -253,7 +302,7 @@ class Recorder:
         if self.closed or not grad_mode() or not (self.clock.attempted or self._initial_due):
             return
         root = self.guarded(self.roots.resolve, module)
-        if root is None or not root.trainable:
+        if root is None or not root.trainable or not self.joins_training():
             return
         if self.clock.attempted:
             self._roll_over()
@@ -265,19 +314,22 @@ class Recorder:
         """Whether no update has been attempted yet, so that parameters are still the initial ones."""
         return self.clock.step == 0 and not self.clock.attempted and not self.trace.micro
 
-    def backward_begins(self, tensors: Any) -> None:
+    def backward_begins(self, tensors: list[torch.Tensor]) -> None:
         """A top-level backward begins; it belongs to a new step if an attempt was made before it."""
         if self.clock.attempted:
             self._roll_over()
+        self._in_backward = True
         self.guarded(self.losses.backward_begins, tensors)
 
     def backward_ended(self) -> None:
         """A top-level backward is over."""
+        self._in_backward = False
         self.gradients.finish()
         self.timeline.row.micros += 1
         if self.clock.wanted:
             parameters = [parameter for root in self.roots.known for parameter in _parameters(root)]
-            self.optimizers.see_gradients(parameters)
+            distinct = {id(parameter): parameter for parameter in (*parameters, *self.roots.optimized())}
+            self.optimizers.see_gradients(list(distinct.values()))
         self.trace.end_backward()
         if not self.roots.optimizer_seen:
             self.clock.attempted = True
@@ -289,6 +341,9 @@ class Recorder:
     def attempt_made(self, optimizer: torch.optim.Optimizer) -> None:
         """An attempt to update is over, whether the update was made or skipped."""
         self.clock.attempted = True
+        settings = settings_of(optimizer)
+        if settings not in self.run_info.optimizers and len(self.run_info.optimizers) < MAXIMUM_SETTINGS:
+            self.run_info = replace(self.run_info, optimizers=(*self.run_info.optimizers, settings))
         row = self.timeline.row
         row.learning_rate = number_from(optimizer.param_groups[0].get("lr"))
         row.optimizers.append(type(optimizer).__name__)
@@ -297,7 +352,7 @@ class Recorder:
         """The script asks for torch.compile: run eagerly, so that modules can be seen."""
         if not self.compile_seen:
             self.compile_seen = True
-            torch._dynamo.config.disable = True
+            self._compiling.switch_off()
             self.run_info = replace(self.run_info, flags={**self.run_info.flags, "compile_switched_off": True})
 
     def _roll_over(self) -> None:
@@ -306,6 +361,7 @@ class Recorder:
         if self.clock.step == closed_step:
             self.clock.advance()
         if self.stop and self.clock.choice.over_after(closed_step):
+            self.stop = False
             raise StopCapture(0)
 
     def _close_step(self) -> None:
@@ -351,9 +407,17 @@ def _state(tensor: torch.Tensor) -> tuple[int, int]:
 def _joint_norm(updates: list[Seen]) -> float:
     """The norm of all gradients as they were taken; infinite when any of them holds a NaN or Inf."""
     stats = [seen.measured.stats for seen in updates if seen.measured and seen.measured.stats]
+    if len(stats) < len(updates):
+        return math.nan  # a sparse gradient, of which no norm is known
     if any(found.nonfinite for found in stats):
         return math.inf
     return math.sqrt(sum(found.total_squares for found in stats))
+
+
+def _raised_by_signal_handler(error: BaseException) -> bool:
+    """Whether a signal handler of the script was running when the exception was raised."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
+    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _parse_detail(text: str) -> Detail:
@@ -365,9 +429,9 @@ def _parse_detail(text: str) -> Detail:
 
 def _parse_phases(names: Iterable[str]) -> tuple[Phase, ...]:
     chosen = []
-    for name in names:
+    for name in names.split(",") if isinstance(names, str) else names:
         try:
-            chosen.append(Phase(name))
+            chosen.append(Phase(name.strip()))
         except ValueError:
             known = ", ".join(str(phase) for phase in Phase)
             raise UsageError(f"Cannot capture the phase '{name}': choose from {known}.") from None

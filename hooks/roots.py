@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -70,7 +71,10 @@ class Roots:
     def __init__(self) -> None:
         self.known: list[Root] = []
         self._optimizers: list[weakref.ref[torch.optim.Optimizer]] = []
+        self._threads: list[int] = []
         self._by_module: dict[int, Root] = {}
+        self._without_holder: set[frozenset[int]] = set()
+        self._strangers: dict[int, Owner] = {}
 
     @property
     def optimizer_seen(self) -> bool:
@@ -79,8 +83,11 @@ class Roots:
 
     def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Take note of an optimizer; known roots that hold its parameters are trained."""
-        if any(reference() is optimizer for reference in self._optimizers):
-            return
+        for number, reference in enumerate(self._optimizers):
+            if reference() is optimizer:
+                self._threads[number] = threading.get_ident()
+                return
+        self._threads.append(threading.get_ident())
         self._optimizers.append(weakref.ref(optimizer))
         parameters = optimizer_parameters(optimizer)
         for root in self.known:
@@ -101,23 +108,32 @@ class Roots:
         self._by_module[id(module)] = root
         return root
 
-    def owner(self, tensor: torch.Tensor) -> Owner | None:
-        """The owning module and local name of a parameter or buffer of any root."""
+    def owner(self, tensor: torch.Tensor) -> Owner:
+        """The owning module and local name of a parameter or buffer; `<parameters>` for one of no known module."""
         for root in self.known:
             found = root.owners.get(id(tensor))
             if found is not None:
                 return found
-        return None
+        if id(tensor) not in self._strangers:
+            self._strangers = {id(one): ("<parameters>", place) for place, one in self._positions()}
+            self._strangers.setdefault(id(tensor), ("<parameters>", "unknown"))
+        return self._strangers[id(tensor)]
 
-    def position(self, parameter: torch.Tensor) -> str:
+    def optimized(self) -> list[torch.Tensor]:
+        """All parameters of the optimizers that this thread made or uses; others may change them at any moment."""
+        mine = threading.get_ident()
+        optimizers = [one() for one, thread in zip(self._optimizers, self._threads, strict=True) if thread == mine]
+        return [
+            parameter for optimizer in optimizers if optimizer is not None for parameter in parameters_of(optimizer)
+        ]
+
+    def _positions(self) -> Iterator[tuple[str, torch.Tensor]]:
         """`group0.3` for the fourth parameter of an optimizer's first group."""
         for reference in self._optimizers:
             optimizer = reference()
             for number, group in enumerate(optimizer.param_groups if optimizer is not None else ()):
-                for place, candidate in enumerate(group["params"]):
-                    if candidate is parameter:
-                        return f"group{number}.{place}"
-        return "unknown"
+                for place, parameter in enumerate(group["params"]):
+                    yield f"group{number}.{place}", parameter
 
     def _new_root(self, module: nn.Module) -> Root:
         holder, trainable = self._holder(module)
@@ -136,13 +152,18 @@ class Roots:
         if not touching:
             needs_gradient = any(parameter.requires_grad for parameter in module.parameters())
             return module, needs_gradient and not alive
-        if any(wanted <= mine for wanted in touching):
+        if any(parameters <= mine for parameters in touching):
             return module, True
-        wanted = set.union(*touching)
-        return _smallest_holding(wanted, module) or module, True
+        needed = frozenset(set.union(*touching))
+        if needed in self._without_holder:
+            return module, True
+        holder = _smallest_holding(needed, module)
+        if holder is None:
+            self._without_holder.add(needed)
+        return holder or module, True
 
     def _free_prefix(self, module: nn.Module) -> str:
-        taken = {root.prefix for root in self.known}
+        taken = {name for root in self.known for name in (root.prefix, *root.names.values())}
         name = type(module).__name__
         prefix, number = f"<{name}>", 1
         while prefix in taken:
@@ -160,6 +181,11 @@ def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
     """All parameters that an optimizer updates, group by group."""
     for group in optimizer.param_groups:
         yield from group["params"]
+
+
+def living_optimizers() -> list[torch.optim.Optimizer]:
+    """The optimizers that were made before anybody watched."""
+    return [found for found in gc.get_objects() if issubclass(type(found), torch.optim.Optimizer)]
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
@@ -189,19 +215,25 @@ def _named(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Module]]:
             yield from _named(child, f"{path}.{name}" if path else name)
 
 
-def _smallest_holding(wanted: Iterable[int], member: nn.Module) -> nn.Module | None:
-    """Among all live modules, the smallest that holds the parameters and the member."""
-    wanted = set(wanted)
-    best: tuple[int, nn.Module] | None = None
+def _smallest_holding(wanted: frozenset[int], member: nn.Module) -> nn.Module | None:
+    """Among all live modules that contain the member, the smallest that holds the parameters."""
+    parents: dict[int, list[nn.Module]] = {}
     for candidate in gc.get_objects():
-        if not _is_module(candidate):
-            continue
-        members = list(candidate.modules())
-        if best is not None and len(members) >= best[0]:
-            continue
-        held = {id(parameter) for parameter in candidate.parameters()}
-        if wanted <= held and any(part is member for part in members):
-            best = (len(members), candidate)
+        if _is_module(candidate):
+            for child in candidate._modules.values():
+                if child is not None:
+                    parents.setdefault(id(child), []).append(candidate)
+    best: tuple[int, nn.Module] | None = None
+    pending, seen = [member], {id(member)}
+    while pending:
+        for parent in parents.get(id(pending.pop()), ()):
+            if id(parent) in seen:
+                continue
+            seen.add(id(parent))
+            pending.append(parent)
+            size = sum(1 for _ in parent.modules())
+            if (best is None or size < best[0]) and wanted <= {id(parameter) for parameter in parent.parameters()}:
+                best = (size, parent)
     return best[1] if best else None
 
 

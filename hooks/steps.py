@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from align.errors import UsageError
 
 OPEN_END = 1 << 62
-STEP_RANGE = re.compile(r"(\d+)?(:)?(\d+)?")
+STEP_RANGE = re.compile(r"([0-9]+)?(:)?([0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ def parse_steps(text: str) -> StepChoice:
     Raises UsageError where the text is none of these.
     """
     ranges = []
+    if not isinstance(text, str):
+        raise UsageError(_wrong_steps(text))
     for part in text.split(","):
         match = STEP_RANGE.fullmatch(part.strip())
         if match is None or not part.strip() or part.strip() == ":":

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -23,6 +24,9 @@ from align.records import Detail, Phase, TensorKey, TensorRecord
 
 AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM)
 """Phases that belong to the step as a whole, hence to no micro-step."""
+
+MAXIMUM_RECORDS = 250_000
+"""How many records of one step are kept: about 300 MB."""
 
 MAXIMUM_TEACHER_CALLS = 8
 """How many calls of modules without gradient are held while no backward has come."""
@@ -99,8 +103,11 @@ class Forward:
 class Trace:
     """The sightings of the current step and of the forwards that no backward has reached yet."""
 
-    def __init__(self, writer: CaptureWriter, detail: Detail, phases: frozenset[Phase]) -> None:
+    def __init__(
+        self, writer: CaptureWriter, detail: Detail, phases: frozenset[Phase], trouble: Callable[[str], None]
+    ) -> None:
         self.writer = writer
+        self._trouble = trouble
         self.detail = detail
         self.phases = phases
         self.measurements = Measurements(with_sketch=detail is not Detail.STATS)
@@ -116,11 +123,24 @@ class Trace:
     # ---- seeing
 
     def see(  # noqa: PLR0913  what, where, and how it is to be known
-        self, phase: Phase, name: str, slot: str, tensor: torch.Tensor, *, call: Call | None = None,
-        equal: bool = False, shared: bool = True, total: bool = False,
-    ) -> Sighting:  # fmt: skip
-        """Record a tensor as it is now; `equal` adds the hash, `shared` lets it refer to an earlier record."""
-        seen = self._seen(tensor, equal=equal or not tensor.is_floating_point(), shared=shared)
+        self,
+        phase: Phase,
+        name: str,
+        slot: str,
+        tensor: torch.Tensor,
+        *,
+        call: Call | None = None,
+        equal: bool = False,
+        shared: bool = True,
+        total: bool = False,
+        same: Seen | None = None,
+    ) -> Sighting:
+        """Record a tensor as it is now.
+
+        `equal` adds the hash, `shared` lets it refer to an earlier record of the very same tensor, `same` is what is
+        known of these very values already.
+        """
+        seen = same or self._seen(tensor, equal=equal or not tensor.is_floating_point(), shared=shared)
         seen.computed = seen.computed or slot.startswith("output")
         sighting = self._sighting(phase, name, slot, tensor, seen)
         sighting.call, sighting.total = call, total
@@ -159,7 +179,7 @@ class Trace:
         if not is_plain(tensor):
             return Seen(None)
         known = self._identities.find(tensor) if shared else None
-        if known is None:
+        if known is None or not self.still_has(tensor, known):
             known = self._new_seen(tensor)
             if shared:
                 self._identities.remember(tensor, known)
@@ -170,15 +190,31 @@ class Trace:
                 known.waiting_copy = tensor.detach().clone()
         return known
 
+    def still_has(self, tensor: torch.Tensor, seen: Seen) -> bool:
+        """Whether a tensor on the host still has the values that were seen.
+
+        Edits through `.data` or numpy leave no trace in its version. On other devices looking would wait.
+        """
+        if tensor.device.type != "cpu" or seen.measured is None or seen.measured.stats is None:
+            return True
+        if seen.hash is not None:
+            return seen.hash == hash_bytes(as_array(tensor))
+        return self.measurements.still_has(tensor, seen.measured.stats)
+
     def _new_seen(self, tensor: torch.Tensor) -> Seen:
-        seen = Seen(self.measurements.measure(tensor))
+        try:
+            seen = Seen(self.measurements.measure(tensor))
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            # A kind of tensor that we do not know: what is known of it is kept, and that there was trouble.
+            self._trouble(f"Cannot measure a {dtype_name(tensor.dtype)} tensor: {error}")
+            return Seen(None)
         if self.detail is Detail.TENSORS:
             seen.handle = self.writer.add_values(as_array(tensor), dtype_name(tensor.dtype))
         return seen
 
     def _sighting(self, phase: Phase, name: str, slot: str, tensor: torch.Tensor, seen: Seen) -> Sighting:
         self._sequence += 1
-        shape = tuple(tensor.shape) if not is_lazy(tensor) else ()
+        shape = () if is_lazy(tensor) or tensor.is_nested else tuple(int(size) for size in tensor.shape)
         dtype = dtype_name(tensor.dtype)
         return Sighting(self._sequence, phase, name, slot, dtype, shape, seen, micro=self.micro)
 
@@ -209,6 +245,8 @@ class Trace:
         self._number_calls()
         self.micro += 1
         self._numbers.clear()
+        self._identities.clear()
+        self._limit()
 
     def _number_calls(self) -> None:
         """Number the calls of the forwards that were reached since the last time, in the order they were made."""
@@ -221,6 +259,12 @@ class Trace:
                 counts[call.name] += 1
             self._kept.extend(forward.sightings)
             forward.sightings = []
+
+    def _limit(self) -> None:
+        """A step that never ends (backward after backward, no update) must not fill the memory."""
+        if len(self._kept) > MAXIMUM_RECORDS:
+            del self._kept[MAXIMUM_RECORDS:]
+            self._trouble(f"A step has more than {MAXIMUM_RECORDS:,} records: the rest of it is not kept")
 
     # ---- writing
 
@@ -275,7 +319,10 @@ def _record(sighting: Sighting, key: TensorKey, order: int, same_as: int | None)
 
 
 def _free_key(key: TensorKey, taken: set[TensorKey]) -> TensorKey:
-    """The key, or the next call number that is free (a second backward through one forward)."""
+    """The key, or one that is free: a second backward through one call, a second closure of one step."""
     while key in taken:
-        key = TensorKey(key.step, key.phase, key.name, key.slot, key.micro, key.call + 1)
+        if key.phase is Phase.BACKWARD:
+            key = replace(key, slot=f"{key.slot}.again")
+        else:
+            key = replace(key, call=key.call + 1)
     return key

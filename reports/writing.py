@@ -8,6 +8,8 @@ from pathlib import Path
 
 from align.errors import UsageError
 
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
 
 def check_writable(path: str) -> None:
     """Raise a sentence when a report cannot be written there, before the work for it is done."""
@@ -18,6 +20,9 @@ def check_writable(path: str) -> None:
     if target.is_dir():
         message = f"Cannot write '{path}': it is a folder. Name a file in it."
         raise UsageError(message)
+    if is_capture(target):
+        message = f"Cannot write '{path}': it is an HDF5 file, such as a capture. Name another file for the report."
+        raise UsageError(message)
     folder = target.resolve().parent
     if not folder.is_dir():
         message = f"Cannot write '{path}': the folder '{folder}' does not exist. Make it first, or name another file."
@@ -25,6 +30,15 @@ def check_writable(path: str) -> None:
     if not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
         message = f"Cannot write '{path}': the folder '{folder}' is not writable. Name a file elsewhere."
         raise UsageError(message)
+
+
+def is_capture(path: Path) -> bool:
+    """Whether a file begins as HDF5 files do: no report ever replaces one."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(HDF5_SIGNATURE)) == HDF5_SIGNATURE
+    except OSError:
+        return False
 
 
 def write_text(path: str, text: str) -> None:

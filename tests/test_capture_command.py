@@ -121,6 +121,7 @@ def test_a_run_that_raises_keeps_its_finished_steps_and_says_where_it_failed(tmp
     captured = align("capture", "-o", tmp_path / "run.h5", STEPS / "exception.py")
     assert captured.code == 1
     assert captured.stderr.splitlines()[-2] == "ValueError: this call was meant to fail"
+    assert captured.last_line.endswith("; the run ended early (exception: ValueError in module 1, step 2)")
     with open_capture(tmp_path / "run.h5") as capture:
         assert capture.steps == [0, 1]
         assert capture.run.outcome == "exception: ValueError in module 1, step 2"
@@ -198,6 +199,11 @@ def test_each_rank_writes_its_own_file(tmp_path: Path) -> None:
     assert shown.code == 0
 
 
+def test_a_glob_that_matches_no_module_is_told(tmp_path: Path) -> None:
+    captured = align("capture", "-o", "run.h5", "--modules", "zzz*", TINY, cwd=tmp_path)
+    assert captured.last_line.endswith("; no module has a name like zzz*")
+
+
 # ---- what it refuses, before the script's first line
 
 
@@ -260,10 +266,8 @@ def test_an_existing_file_is_refused_before_training(tmp_path: Path) -> None:
     outcome = align("capture", "-o", "run.h5", script(tmp_path, TRAINING), cwd=tmp_path)
     assert outcome.code == 2
     assert outcome.stdout == ""
-    assert (
-        outcome.stderr
-        == "align: Cannot write 'run.h5': it exists. Choose another name, or give --force to overwrite it.\n"
-    )
+    sentence = "it exists. Name another file, or replace it with --force (in Python, force=True)."
+    assert outcome.stderr == f"align: Cannot write 'run.h5': {sentence}\n"
     assert (tmp_path / "run.h5").read_text() == "precious"
     assert align("capture", "--force", "-o", "run.h5", script(tmp_path, TRAINING), cwd=tmp_path).code == 0
 
@@ -323,9 +327,10 @@ def test_a_script_without_training_captures_nothing_and_says_why(tmp_path: Path)
     captured = align("capture", "-o", "run.h5", path, cwd=tmp_path)
     assert captured.code == 0
     assert captured.last_line == (
-        "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step: "
-        "run.h5"
+        "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step; "
+        "no file was kept"
     )
+    assert not (tmp_path / "run.h5").exists()
     assert align("capture", "--strict", "--force", "-o", "run.h5", path, cwd=tmp_path).code == 2
 
 
@@ -377,8 +382,8 @@ def test_child_processes_that_train_are_counted_and_named(tmp_path: Path, method
     captured = align("capture", "-o", "run.h5", path, cwd=tmp_path)
     assert captured.stdout == "[0, 0]\n"
     assert captured.last_line == (
-        "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step: "
-        "run.h5; 2 child processes trained and were not captured (rank0, rank1): to capture each rank, start them with "
+        "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step; "
+        "no file was kept; 2 child processes trained and were not captured (rank0, rank1): to capture each rank, start them with "
         "torchrun --nproc-per-node 2 -m align capture ..."
     )
 

@@ -6,12 +6,17 @@ import copy
 import gc
 import os
 import pickle
+import signal
+import threading
+import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -23,7 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import align
 from align.errors import CaptureError, UsageError
-from align.hooks.patches import LOSS_FUNCTIONS
+from align.hashing import hash_bytes
 from align.records import INIT_STEP, Phase, TensorRecord
 
 RecordsOf = dict[tuple[str, str], TensorRecord]
@@ -73,7 +78,6 @@ def test_everything_is_put_back(tmp_path: Path) -> None:
         (torch, "compile"),
         (torch.amp.GradScaler, "scale"),
         (torch.amp.GradScaler, "step"),
-        *((functional, name) for name in LOSS_FUNCTIONS),
     ]
     hooks = optimizers._global_optimizer_pre_hooks
     before = [vars(owner)[name] for owner, name in places]
@@ -424,3 +428,270 @@ def test_an_unknown_detail_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         align.Recorder(tmp_path / "a.h5", detail="all")
     assert str(refused.value) == "Cannot capture at detail 'all': choose stats, sketch or tensors."
+
+
+# ---- what scripts do that we did not think of at first
+
+
+def test_a_thread_that_only_evaluates_is_left_alone(tmp_path: Path) -> None:
+    wrong: list[str] = []
+    done = threading.Event()
+
+    def evaluate() -> None:
+        metric = nn.Linear(3, 3)
+        while not done.is_set():
+            functional.mse_loss(metric(torch.ones(2, 3)), torch.zeros(2, 3))
+            if not torch.is_grad_enabled():
+                wrong.append("worker")
+
+    thread = threading.Thread(target=evaluate)
+    with align.Recorder(tmp_path / "run.h5", steps="0:20") as recorder:
+        thread.start()
+        losses = train(Loss(nn.Linear(3, 2)), lambda: torch.ones(4, 3), steps=20)
+        done.set()
+        thread.join()
+        assert torch.is_grad_enabled()
+    assert (wrong, len(losses)) == ([], 20)
+    assert dict(recorder.troubles) == {}
+
+
+def test_of_several_training_threads_the_first_is_captured_and_this_is_said(tmp_path: Path) -> None:
+    def work() -> None:
+        train(Loss(nn.Linear(3, 2)), lambda: torch.ones(4, 3), steps=30)
+
+    with align.Recorder(tmp_path / "run.h5", steps="0:") as recorder:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert set(recorder.troubles) <= {"Another thread trains too: only the first one that did is captured"}
+    assert recorder.steps_written == list(range(30))
+
+
+def test_backward_takes_any_iterable_of_tensors(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", steps="0") as recorder:
+        output = model(torch.ones(4, 3))
+        parts: Any = (part for part in (output.sum(), output.mean()))
+        torch.autograd.backward(parts)
+        optimizer.step()
+        assert model.weight.grad is not None
+    assert dict(recorder.troubles) == {}
+    with align.open(tmp_path / "run.h5") as capture:
+        assert len([r for r in capture.records(0) if r.key.phase is Phase.LOSS]) == 2
+
+
+def test_an_optimizer_whose_step_takes_a_number_gets_it(tmp_path: Path) -> None:
+    class Scaled(torch.optim.SGD):
+        def step(self, factor: Any = None) -> None:  # type: ignore[override]
+            assert factor == 0.5
+            super().step()
+
+    model = nn.Linear(3, 2)
+    optimizer = Scaled(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", steps="0") as recorder:
+        model(torch.ones(4, 3)).sum().backward()
+        optimizer.step(0.5)
+    assert dict(recorder.troubles) == {}
+
+
+def test_scripted_and_pickled_losses_work_as_before(tmp_path: Path) -> None:
+    class Criterion(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return functional.cross_entropy(x, y)
+
+    model = nn.Linear(3, 2)
+    model.loss = functional.cross_entropy  # type: ignore[assignment]
+    with align.Recorder(tmp_path / "run.h5", steps="0") as recorder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            scripted = torch.jit.script(Criterion())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scripted(model(torch.ones(4, 3)), torch.tensor([0, 1, 0, 1])).backward()
+        optimizer.step()
+        assert pickle.loads(pickle.dumps(model)).loss is functional.cross_entropy
+    assert dict(recorder.troubles) == {}
+    with align.open(tmp_path / "run.h5") as capture:
+        target = next(r for r in capture.records(0) if r.key.slot == "target")
+        assert target.hash == hash_bytes(np.array([0, 1, 0, 1]))
+
+
+def test_targets_packed_by_hooks_of_the_user_are_not_unpacked(tmp_path: Path) -> None:
+    unpacked: list[int] = []
+
+    def unpack(tensor: torch.Tensor) -> torch.Tensor:
+        unpacked.append(1)
+        return tensor
+
+    def run() -> int:
+        unpacked.clear()
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+            loss = functional.cross_entropy(model(torch.ones(4, 3)), torch.tensor([0, 1, 0, 1]))
+        loss.backward()
+        optimizer.step()
+        return len(unpacked)
+
+    plain = run()
+    with align.Recorder(tmp_path / "run.h5", steps="0"):
+        assert run() == plain
+
+
+def test_what_a_signal_handler_raises_is_the_scripts(tmp_path: Path) -> None:
+    class LateError(Exception):
+        pass
+
+    def handler(*_: Any) -> None:
+        raise LateError
+
+    class Items(dict[str, Any]):
+        def items(self) -> Any:
+            # While align looks through the output, the alarm rings.
+            signal.raise_signal(signal.SIGUSR1)
+            return super().items()
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return Items(x=self.fc(x))
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with align.Recorder(tmp_path / "run.h5") as recorder, pytest.raises(LateError):
+            Net()(torch.ones(1, 3))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert dict(recorder.troubles) == {}
+
+
+def test_values_that_change_behind_torchs_back_are_seen(tmp_path: Path) -> None:
+    buffer = torch.zeros(2, 3)
+    model = nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", steps="0", detail="tensors"):
+        for value in (1.0, 2.0):
+            buffer.numpy()[:] = value
+            model(buffer).sum().backward()
+        assert model.bias.grad is not None
+        model.bias.grad.data.neg_()
+        optimizer.step()
+    with align.open(tmp_path / "run.h5") as capture:
+        batches = [r for r in capture.records(0) if r.key.phase is Phase.INPUT]
+        assert [capture.values(batch)[0, 0] for batch in batches] == [1.0, 2.0]
+        update = next(r for r in capture.records(0) if (r.key.phase, r.key.slot) == (Phase.UPDATE, "bias"))
+        assert (capture.values(update) == -4.0).all()
+
+
+def test_two_roots_of_one_class_have_two_names(tmp_path: Path) -> None:
+    first, second = nn.Linear(3, 3), nn.Linear(3, 1)
+    optimizers_of_both = [torch.optim.SGD(module.parameters(), lr=0.1) for module in (first, second)]
+    with align.Recorder(tmp_path / "run.h5", steps="0"):
+        second(first(torch.ones(2, 3))).sum().backward()
+        for optimizer in optimizers_of_both:
+            optimizer.step()
+    with align.open(tmp_path / "run.h5") as capture:
+        assert {r.key.name for r in capture.records(0) if r.key.phase is Phase.GRADIENT} == {"<Linear>", "<Linear#2>"}
+        assert {r.key.call for r in capture.records(0)} == {0}
+
+
+def test_modules_that_change_places_take_the_name_of_their_place(tmp_path: Path) -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.b(self.a(x)).sum()
+
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", steps="0:2"):
+        for _ in range(2):
+            model(torch.ones(2, 3)).backward()
+            optimizer.step()
+            model.a, model.b = model.b, model.a
+    with align.open(tmp_path / "run.h5") as capture:
+        for step in (0, 1):
+            forward = [r.key.name for r in capture.records(step) if r.key.slot == "output.0"]
+            assert forward == ["a", "b", "<Net>"]
+
+
+def test_a_second_backward_through_one_call_is_no_other_call(tmp_path: Path) -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", steps="0"):
+        outputs = model(torch.ones(2, 3, requires_grad=True)), model(torch.zeros(2, 3, requires_grad=True))
+        torch.autograd.grad(outputs[0].sum(), model.weight, retain_graph=True)
+        (outputs[0].sum() + outputs[1].sum()).backward()
+        optimizer.step()
+    with align.open(tmp_path / "run.h5") as capture:
+        backward = sorted((r.key.call, r.key.slot) for r in capture.records(0) if r.key.phase is Phase.BACKWARD)
+    once = ["grad_input.0", "grad_output.0"]
+    assert backward == [*((0, slot) for slot in [*once, "grad_output.0.again"]), *((1, slot) for slot in once)]
+
+
+def test_containers_that_hold_themselves_are_entered_once(tmp_path: Path) -> None:
+    class Ring(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(3, 3)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            ring: list[Any] = [self.fc(x)]
+            ring.extend([ring, ring, ring])
+            return ring
+
+    model = Ring()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", steps="0"):
+        model(torch.ones(2, 3))[0].sum().backward()
+        optimizer.step()
+    with align.open(tmp_path / "run.h5") as capture:
+        slots = [r.key.slot for r in capture.records(0) if r.key.name == "<Ring>" and r.key.phase is Phase.FORWARD]
+    assert slots == ["input.0", "output.0"]
+
+
+def test_a_recursive_model_meets_the_recursion_limit_no_sooner(tmp_path: Path) -> None:
+    class Tree(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(1, 1)
+
+        def forward(self, x: torch.Tensor, depth: int) -> Any:
+            return self.fc(x) if depth == 0 else self(x, depth - 1) + 1
+
+    model, depth = Tree(), 10
+    with suppress(RecursionError):
+        while True:
+            model(torch.ones(1, 1), depth + 5)
+            depth += 5
+    with align.Recorder(tmp_path / "run.h5", steps="0") as recorder:
+        model(torch.ones(1, 1), depth)
+    assert dict(recorder.troubles) == {}
+
+
+@pytest.mark.parametrize("steps", [3, None, range(3)])
+def test_steps_that_are_no_text_are_refused(tmp_path: Path, steps: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        align.Recorder(tmp_path / "run.h5", steps=steps)
+    assert str(refused.value) == (
+        f"Cannot read the steps '{steps}': give ranges such as 0:3 (steps 0, 1 and 2), single steps such as 100, "
+        "or both as 0:3,100."
+    )
+
+
+def test_a_closed_recorder_is_not_opened_again(tmp_path: Path) -> None:
+    recorder = align.Recorder(tmp_path / "run.h5")
+    with recorder:
+        pass
+    with pytest.raises(CaptureError) as refused, recorder:
+        pass
+    assert str(refused.value) == (
+        f"Cannot record into '{tmp_path / 'run.h5'}' again: this recorder was closed. Make a new one."
+    )

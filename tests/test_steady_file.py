@@ -255,8 +255,13 @@ def test_an_interruption_during_a_write_is_raised_after_it(tmp_path: Path, monke
     monkeypatch.setattr(steady_file, "_write", write)
     writer = CaptureWriter(tmp_path / "a.h5", RUN)
     finished: list[int] = []
-    with pytest.raises(KeyboardInterrupt):
-        commit_until_it_fails(writer, finished)
+    # A shell that starts a command in the background lets it ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            commit_until_it_fails(writer, finished)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not writer.failed
     writer.close(RUN)
     check(tmp_path / "a.h5", len(finished))
