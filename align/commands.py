@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from align.capture_file import Capture, find_ranks, open_capture
@@ -11,7 +12,9 @@ from align.comparison import compare
 from align.diagnosis import diagnose
 from align.errors import UsageError
 from align.records import DiffResult
-from align.reports.show import Contents, show_text
+from align.reports.show import Contents, matches, show_text
+
+VALUES_SHOWN = 8
 
 
 def diff_files(reference: str, candidate: str, renames: Sequence[str] = ()) -> DiffResult:
@@ -30,7 +33,18 @@ def diff_files(reference: str, candidate: str, renames: Sequence[str] = ()) -> D
 def show_file(path: str, names: Sequence[str] = ()) -> str:
     """What a capture holds, as text; with names (globs), the tensors of those modules."""
     with open_capture(one_rank(path)) as capture:
-        return show_text(contents_of(capture), names)
+        contents = contents_of(capture)
+        return show_text(replace(contents, values=first_values(capture, contents, names)), names)
+
+
+def first_values(capture: Capture, contents: Contents, names: Sequence[str]) -> dict[tuple[int, int], list[float]]:
+    """The first values of the tensors that match, where the capture kept them, in logical order."""
+    return {
+        (step, record.order): [float(value) for value in capture.values(record).reshape(-1)[:VALUES_SHOWN]]
+        for step, records in contents.records.items()
+        for record in records
+        if record.has_values and any(matches(record.key, name) for name in names)
+    }
 
 
 def contents_of(capture: Capture) -> Contents:

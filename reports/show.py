@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from align import wording
@@ -33,13 +33,17 @@ _IN_HEAD = {"device_type", "device_name", "align_version", "format_version", "si
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """One capture, read; `records` are per step, those of `init` under INIT_STEP."""
+    """One capture, read; `records` are per step, those of `init` under INIT_STEP.
+
+    `values` are the first values of tensors that were kept, by step and order.
+    """
 
     path: str
     run: RunInfo
     modules: Mapping[str, ModuleInfo]
     records: Mapping[int, Sequence[TensorRecord]]
     timeline: Sequence[TimelineRow] = ()
+    values: Mapping[tuple[int, int], Sequence[float]] = field(default_factory=dict)
 
 
 def show_text(contents: Contents, names: Sequence[str] = (), phrases: Phrases = ENGLISH) -> str:
@@ -117,17 +121,17 @@ def _tensor_lines(contents: Contents, names: Sequence[str]) -> Iterator[str]:
     unmatched = set(names)
     for step in sorted(contents.records):
         for record in contents.records[step]:
-            hits = {name for name in names if _matches(record.key, name)}
+            hits = {name for name in names if matches(record.key, name)}
             if hits:
                 unmatched -= hits
                 groups.setdefault((step, record.key.phase, record.key.name), []).append(record)
     for name in names:
         if name in unmatched:
             raise UsageError(_no_match(contents, name))
-    return _group_lines(groups, {name: module.class_name for name, module in contents.modules.items()})
+    return _group_lines(groups, contents)
 
 
-def _matches(key: TensorKey, pattern: str) -> bool:
+def matches(key: TensorKey, pattern: str) -> bool:
     """Whether a name or glob means this tensor, by its module or by its module and slot."""
     return fnmatch.fnmatchcase(key.name, pattern) or fnmatch.fnmatchcase(f"{key.name}.{key.slot}", pattern)
 
@@ -143,7 +147,8 @@ def _no_match(contents: Contents, name: str) -> str:
     return f"Cannot show '{visible(name)}': {reason}. Names in it: {listed}; * stands for anything."
 
 
-def _group_lines(groups: Groups, classes: Mapping[str, str]) -> Iterator[str]:
+def _group_lines(groups: Groups, contents: Contents) -> Iterator[str]:
+    classes = {name: module.class_name for name, module in contents.modules.items()}
     head = ["", "dtype", "shape", "min", "max", "mean", "rms", "zeros", "NaN", "Inf", "hash"]
     cells = [head, *(_tensor_cells(record) for group in groups.values() for record in group)]
     lines = iter(_columns(cells, right=range(3, 10)))
@@ -151,8 +156,13 @@ def _group_lines(groups: Groups, classes: Mapping[str, str]) -> Iterator[str]:
     for (step, phase, name), group in groups.items():
         kind = f" ({visible(classes[name])})" if name in classes else ""
         yield f"{wording.step(step)}, {phase}: {shortened(name)}{kind}"
-        for _ in group:
+        for record in group:
             yield next(lines)
+            values = contents.values.get((step, record.order), ())
+            if values:
+                more = f" ... ({wording.count(len(values))} of {wording.count(record.numel)})"
+                listed = ", ".join(wording.value(value) for value in values)
+                yield f"      values: {listed}{more if record.numel > len(values) else ''}"
 
 
 def _tensor_cells(record: TensorRecord) -> list[str]:

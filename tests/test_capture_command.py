@@ -155,6 +155,8 @@ def test_values_are_plain_hdf5_under_their_names(tmp_path: Path) -> None:
         record = next(r for r in capture.records(0) if (r.key.name, r.key.slot) == ("2", "output.0"))
         assert values.shape == (16, 1)
         assert (capture.values(record) == values).all()
+        shown = align("show", tmp_path / "run.h5", "2.output.0").stdout
+        assert f"values: {values[0, 0]:.4g}" in shown
         assert record.stats is not None
         assert record.stats.total == pytest.approx(float(values.sum()), rel=1e-5)
 
