@@ -43,6 +43,8 @@ DEEPER = 2
 """By how much a module call is deeper for being watched, at most; the recursion limit is raised by as much."""
 ALL_PHASES = tuple(Phase)
 
+OTHER_THREAD = "Another thread trains too: only the first one that did is captured"
+
 _active: list[Recorder] = []
 
 
@@ -212,7 +214,7 @@ class Recorder:
             self._training_thread = threading.get_ident()
         joins = self.in_training_thread()
         if not joins:
-            self.note_trouble("Another thread trains too: only the first one that did is captured")
+            self.troubles[OTHER_THREAD] = 1
         return joins
 
     def _give_up(self, error: CaptureFileError) -> None:
