@@ -37,13 +37,20 @@ LAYOUT = (
         "/run", "text", "The facts of the run as one JSON object, padded with spaces so that it is rewritten in place."
     ),
     Entry("/names", "list of text", "Every text that the tables refer to by its position; `%` is `%25`, a NUL `%00`."),
+    Entry(
+        "/name_bytes",
+        "uint8",
+        "The same texts, each with a NUL behind it. `align` reads these; HDF5 may hang on a damaged /names.",
+    ),
+    Entry("/name_checksums", "uint32", "The CRC-32 of each text in /name_bytes, without its NUL."),
     Entry("/modules", "table", "One row per module; a later row of the same name replaces an earlier one."),
     Entry("/timeline", "table", "One row for every step of the run, captured or not."),
-    Entry("/init", "group", "Parameters and buffers before step 0; holds an index and sketches as a step does."),
+    Entry("/init", "group", "Parameters and buffers before step 0; holds what a step holds."),
     Entry("/init/NAME/SLOT", "values", "The values of one initial tensor, where they were kept."),
     Entry("/stepN", "group", "One group per captured step; it appears when the step is complete."),
     Entry("/stepN/index", "table", "One row per record, in execution order."),
     Entry("/stepN/sketches", "float32", "The sketches of the step, one after another; rows say where theirs begins."),
+    Entry("/stepN/checksum", "uint64", "Hash of the step's number, the hash of its index and that of its sketches."),
     Entry(
         "/stepN/PHASE/NAME/SLOT",
         "values",
@@ -93,6 +100,7 @@ MODULE_FIELDS = (
     Field("matmul", "bool", "Matrix products ran in it."),
     Field("conv", "bool", "Convolutions ran in it."),
     Field("piecewise", "bool", "Its backward depends on decisions that rounding can flip."),
+    Field("checksum", "uint64", "Hash of the bytes of the row before this field."),
 )
 
 TIMELINE_FIELDS = (
@@ -106,6 +114,7 @@ TIMELINE_FIELDS = (
     Field("nonfinite", "bool", "A loss or gradient was NaN or infinite."),
     Field("micros", "int32", "Forward and backward passes in the step."),
     Field("optimizer", "int32", "Class of the optimizer (position in /names)."),
+    Field("checksum", "uint64", "Hash of the bytes of the row before this field."),
 )
 
 RUN_FIELDS = (
@@ -134,6 +143,7 @@ RUN_FIELDS = (
     Field("outcome", "text", "How it ended; `unfinished` while it runs, and for ever if it was killed."),
     Field("steps_seen", "integer", "How many steps the run took, captured or not."),
     Field("notes", "list", "The troubles that the capture met."),
+    Field("checksum", "text", "Hash of the object without this last entry."),
 )
 
 PHASES = tuple(Phase)

@@ -17,7 +17,18 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from align.capture_format import FORMAT_VERSION, TIMELINE_DTYPE, decode_text, step_group, step_number, value_path
+from align.capture_checks import check_table, sealed, split_texts, step_checksum, text_checksums
+from align.capture_format import (
+    FORMAT_VERSION,
+    INDEX_DTYPE,
+    LAYOUT,
+    MODULE_DTYPE,
+    TIMELINE_DTYPE,
+    decode_text,
+    step_group,
+    step_number,
+    value_path,
+)
 from align.capture_index import highest_text, unpack_records
 from align.errors import CaptureFileError, NewerCaptureFile, NotACaptureFile, TruncatedCaptureFile
 from align.records import INIT_STEP, ModuleInfo, RunInfo, TensorRecord, TimelineRow
@@ -27,6 +38,8 @@ from align.value_types import as_numbers, file_type, storage_dtype
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _ATTEMPTS = 3
 _ELSEWHERE = "Copy it again from where it was written, or capture again."
+_MEMBERS = frozenset(entry.path[1:] for entry in LAYOUT if entry.path.count("/") == 1)
+_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError)
 
 
 class Capture:
@@ -78,31 +91,31 @@ class Capture:
     @cached_property
     def modules(self) -> dict[str, ModuleInfo]:
         """What was learned of each module, by its name."""
-        with _reading(self.path):
-            rows = self._file["modules"][...].tolist()
+        rows = self._read_table("modules", MODULE_DTYPE)
         texts = self._read_texts(max((max(row[0], row[1], row[3]) for row in rows), default=-1))
-        found = (
-            ModuleInfo(
-                name=texts[name],
-                class_name=texts[class_name],
-                leaf=leaf,
-                compute_dtype=None if dtype < 0 else texts[dtype],
-                matmul=matmul,
-                conv=conv,
-                piecewise=piecewise,
-            )
-            for name, class_name, leaf, dtype, matmul, conv, piecewise in rows
-        )
+        with _reading(self.path):
+            found = [
+                ModuleInfo(
+                    name=texts[name],
+                    class_name=texts[class_name],
+                    leaf=leaf,
+                    compute_dtype=None if dtype < 0 else texts[dtype],
+                    matmul=matmul,
+                    conv=conv,
+                    piecewise=piecewise,
+                )
+                for name, class_name, leaf, dtype, matmul, conv, piecewise, _ in rows
+            ]
         return {module.name: module for module in found}
 
     @cached_property
     def timeline(self) -> list[TimelineRow]:
         """One row for every step of the run."""
+        rows = self._read_table("timeline", TIMELINE_DTYPE)
+        texts = self._read_texts(max((row[-2] for row in rows), default=-1))
         with _reading(self.path):
-            rows = self._file["timeline"][...].tolist()
-        texts = self._read_texts(max((row[-1] for row in rows), default=-1))
-        names = TIMELINE_DTYPE.names or ()
-        return [TimelineRow(**{**dict(zip(names, row, strict=True)), "optimizer": texts[row[-1]]}) for row in rows]
+            names = (TIMELINE_DTYPE.names or ())[:-1]
+            return [TimelineRow(**{**dict(zip(names, row, strict=False)), "optimizer": texts[row[-2]]}) for row in rows]
 
     def records(self, step: int) -> list[TensorRecord]:
         """The records of a step in execution order; `INIT_STEP` gives those before step 0."""
@@ -132,10 +145,23 @@ class Capture:
         """The texts of /names, at least up to a position; a running capture adds to them."""
         if highest >= len(self._texts):
             with _reading(self.path):
-                table = self._file["names"]
+                table, sums = self._file["name_bytes"], self._file["name_checksums"]
                 table.id.refresh()
-                self._texts = [decode_text(data) for data in table[...].tolist()]
+                sums.id.refresh()
+                encoded = split_texts(table[...])
+                if not np.array_equal(text_checksums(encoded), sums[...]):
+                    msg = "the table 'names' does not fit its checksums"
+                    raise ValueError(msg)
+                self._texts = [decode_text(data) for data in encoded]
         return self._texts
+
+    def _read_table(self, name: str, dtype: np.dtype[np.void]) -> list[tuple[Any, ...]]:
+        """The rows of a table, each checked."""
+        with _reading(self.path):
+            rows = self._file[name][...]
+            check_table(rows, dtype, name)
+            found: list[tuple[Any, ...]] = rows.tolist()
+            return found
 
     def _read_records(self, step: int) -> list[TensorRecord]:
         if step not in self.steps and not (step == INIT_STEP and self.has_init):
@@ -145,6 +171,10 @@ class Capture:
         with _reading(self.path):
             group = self._file[step_group(step)]
             index, sketches = group["index"][...], group["sketches"][...]
+            fits = (index.dtype, sketches.dtype) == (INDEX_DTYPE, np.float32) and index.ndim == sketches.ndim == 1
+            if not fits or int(group["checksum"][()]) != step_checksum(step, index, sketches):
+                msg = f"{step_group(step)} does not fit its checksum"
+                raise ValueError(msg)
         texts = self._read_texts(highest_text(index))
         with _reading(self.path):
             return unpack_records(step, index, sketches, texts)
@@ -201,7 +231,9 @@ def _open(path: Path) -> Capture:
         msg = f"Cannot read '{path}': {_damage(path, error)}. {_ELSEWHERE}"
         raise TruncatedCaptureFile(msg) from error
     try:
-        return Capture(path, file, steady, _check_version(path, file))
+        version = _check_version(path, file)
+        _check_members(path, file)
+        return Capture(path, file, steady, version)
     except CaptureFileError:
         file.close()
         steady.close()
@@ -218,13 +250,24 @@ def _check_version(path: Path, file: h5py.File) -> int:
         raise NotACaptureFile(msg)
     if version > FORMAT_VERSION:
         with _reading(path):
-            author = _parse_run(facts, version).align_version
+            author = json.loads(facts).get("align_version", "")
         msg = (
             f"Cannot read '{path}': it has capture format {version}, written by align {author}, and this align "
             f"reads formats up to {FORMAT_VERSION}. Update it with 'pip install -U torch-align'."
         )
         raise NewerCaptureFile(msg)
+    with _reading(path):
+        _parse_run(facts, version)
     return version
+
+
+def _check_members(path: Path, file: h5py.File) -> None:
+    """Refuse a file with something in it that no capture has: a step whose name is damaged would be overlooked."""
+    with _reading(path):
+        unknown = [name for name in file if name not in _MEMBERS and step_number(name) is None]
+        if unknown:
+            msg = f"it holds '{ascii(unknown[0])[1:-1]}', which no capture has"
+            raise ValueError(msg)
 
 
 def _damage(path: Path, error: OSError) -> str:
@@ -242,14 +285,16 @@ def _reading(path: Path) -> Iterator[None]:
     """Turn what h5py says of a damaged file into a sentence."""
     try:
         yield
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
+    except CaptureFileError:
+        raise
+    except _DAMAGE as error:
         msg = f"Cannot read '{path}': it is damaged ({error}). {_ELSEWHERE}"
         raise TruncatedCaptureFile(msg) from error
 
 
 def _parse_run(data: bytes, version: int) -> RunInfo:
     """The facts of the run; what an older file lacks takes its default, what is unknown is left out."""
-    facts = json.loads(data)
+    facts = json.loads(sealed(data))
     known = {field.name: facts[field.name] for field in fields(RunInfo) if field.name in facts}
     for name in ("phases", "command", "optimizers", "notes"):
         if name in known:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +16,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from align.capture_checks import join_texts, run_text, step_checksum, text_checksums, with_checksums
 from align.capture_format import (
     FORMAT_VERSION,
     INDEX_DTYPE,
@@ -37,7 +36,7 @@ from align.value_types import as_stored, file_type
 Handle: TypeAlias = Any
 """Values that are in the file without a name yet; dropping the handle gives their space back."""
 
-_CHUNK_ROWS = {"names": 512, "modules": 256, "timeline": 256}
+_CHUNK_ROWS = {"names": 512, "name_bytes": 8192, "name_checksums": 512, "modules": 256, "timeline": 256}
 _RUN_SLACK = 4096
 _META_BLOCK = 1 << 13
 _CACHE = 1 << 22
@@ -64,7 +63,7 @@ class CaptureWriter:
         self._committed: set[int] = set()
         _open_writers.add(self)
         try:
-            self._begin(_run_text(run))
+            self._begin(run_text(run))
         except CaptureFileError as error:
             self.abandon()
             if self.path.is_file():
@@ -101,6 +100,8 @@ class CaptureWriter:
             group = h5py.h5g.create(self._file.id, None)
             h5py.h5o.link(self._write(index, h5py.h5t.py_create(INDEX_DTYPE, logical=True)), group, b"index")
             h5py.h5o.link(self._write(sketches, h5py.h5t.IEEE_F32LE), group, b"sketches")
+            digest = np.array(step_checksum(step, index, sketches), dtype=np.uint64)
+            h5py.h5o.link(self._write(digest, h5py.h5t.STD_U64LE), group, b"checksum")
             _link_values(group, paths, handles)
             h5py.h5o.link(group, self._file.id, step_group(step).encode())
             self._append_texts()
@@ -120,10 +121,11 @@ class CaptureWriter:
                 module.matmul,
                 module.conv,
                 module.piecewise,
+                0,
             )
             for module in modules
         ]
-        self._append("modules", np.array(rows, dtype=MODULE_DTYPE))
+        self._append("modules", with_checksums(np.array(rows, dtype=MODULE_DTYPE)))
 
     def append_timeline(self, rows: Sequence[TimelineRow]) -> None:
         """Append to the timeline; `flush` or the next `commit` makes it visible to readers."""
@@ -139,14 +141,15 @@ class CaptureWriter:
                 row.nonfinite,
                 row.micros,
                 self._texts.position(row.optimizer),
+                0,
             )
             for row in rows
         ]
-        self._append("timeline", np.array(table, dtype=TIMELINE_DTYPE))
+        self._append("timeline", with_checksums(np.array(table, dtype=TIMELINE_DTYPE)))
 
     def update_run(self, run: RunInfo) -> None:
         """Replace the facts of the run; `flush` or the next `commit` makes them visible to readers."""
-        facts = _run_text(run)
+        facts = run_text(run)
         with self._guard():
             self._write_run(facts)
         self.flush()
@@ -163,7 +166,7 @@ class CaptureWriter:
         if self.closed:
             return
         self.closed = True
-        facts = _run_text(run)
+        facts = run_text(run)
         try:
             if not self.failed:
                 with self._guard():
@@ -223,6 +226,8 @@ class CaptureWriter:
             self._file.attrs["align_format"] = np.int64(FORMAT_VERSION)
             self._file.attrs["sign_table"] = np.int64(SIGN_TABLE_ID)
             _append_only(self._file, "names", h5py.string_dtype())
+            _append_only(self._file, "name_bytes", np.dtype(np.uint8))
+            _append_only(self._file, "name_checksums", np.dtype(np.uint32))
             _append_only(self._file, "modules", MODULE_DTYPE)
             _append_only(self._file, "timeline", TIMELINE_DTYPE)
             self._write_run(facts)
@@ -244,7 +249,10 @@ class CaptureWriter:
     def _append_texts(self) -> None:
         texts = self._texts.take_new()
         if texts:
-            _extend(self._file["names"], np.array([encode_text(text) for text in texts], dtype=object))
+            encoded = [encode_text(text) for text in texts]
+            _extend(self._file["names"], np.array(encoded, dtype=object))
+            _extend(self._file["name_bytes"], join_texts(encoded))
+            _extend(self._file["name_checksums"], text_checksums(encoded))
 
     def _append(self, table: str, rows: NDArray[Any]) -> None:
         with self._guard():
@@ -271,9 +279,13 @@ def _create(path: Path, *, force: bool) -> SteadyFile:
     try:
         return SteadyFile.create(path, overwrite=force)
     except FileExistsError as error:
-        msg = f"Cannot write '{path}': it exists. Choose another name, or give --force to overwrite it."
+        msg = (
+            f"Cannot write '{path}': it exists. Name another file, or replace it with --force (in Python, force=True)."
+        )
         raise CaptureError(msg) from error
     except FileNotFoundError as error:
+        if path.parent.is_dir():
+            raise CaptureError(f"Cannot write '{path}': no file can be made there. {_ELSEWHERE}") from error
         raise CaptureError(f"Cannot write '{path}': there is no folder '{path.parent}'. Create it first.") from error
     except OSError as error:
         raise CaptureError(f"Cannot write '{path}': {_reason(error)}. {_ELSEWHERE}") from error
@@ -297,16 +309,6 @@ def _extend(table: h5py.Dataset, rows: NDArray[Any]) -> None:
     start = table.shape[0]
     table.resize(start + len(rows), axis=0)
     table[start:] = rows
-
-
-def _run_text(run: RunInfo) -> bytes:
-    facts = {field.name: getattr(run, field.name) for field in fields(run)}
-    return json.dumps({**facts, "format_version": FORMAT_VERSION}, default=_plain).encode("ascii")
-
-
-def _plain(value: Any) -> Any:
-    """What JSON has no word for: any mapping is an object, all else its text."""
-    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _with_shared(records: Sequence[TensorRecord], values: Mapping[int, Handle]) -> dict[int, Handle]:

@@ -59,11 +59,17 @@ def contents_of(capture: Capture) -> Contents:
 
 
 def parse_rename(text: str) -> tuple[str, str]:
-    """Read `OLD=NEW`; raises UsageError for anything else."""
+    """Read `OLD=NEW`; raises UsageError for anything else.
+
+    `=NEW` puts a prefix before all names of the reference, `OLD=` takes one away. A dot at the end of a name is left
+    out.
+    """
     old, equals, new = text.partition("=")
-    if not equals or not old or not new:
+    old, new = old.rstrip("."), new.rstrip(".")
+    if not equals or not (old or new):
         raise UsageError(
-            f"Cannot read the rename '{text}': write --rename OLD=NEW, such as --rename model.h=model.layers."
+            f"Cannot read the rename '{text}': write --rename OLD=NEW, such as --rename model.h=model.layers, or "
+            "--rename =net to put 'net.' before every name of the reference."
         )
     return old, new
 

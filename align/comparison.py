@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from align import wording
 from align.capture_file import Capture
-from align.drift import ParameterErrors
 from align.equality import Answer, Equality, judge_equality
 from align.errors import ComparisonError
-from align.floors import Surroundings
-from align.flow import Flow, is_output
+from align.flow import is_output
 from align.pairing import NamePairs, Pair, PairedStep, check_same_model, pair_names, pair_records
+from align.progress import Progress
 from align.records import (
     INIT_STEP,
     Comparison,
+    Detail,
     Divergence,
     Kind,
     ModuleInfo,
@@ -31,13 +31,13 @@ from align.records import (
 )
 from align.tolerance import is_float
 from align.units import Precisions, Side, learn_precisions
-from align.walk import StepFacts, StepResult, StepWalk, Suspect, equality_comparison, learn_parameters
+from align.updates import (
+    UpdateCheck,
+)
+from align.walk import StepResult, Suspect
 
-SAME_RATE = 1e-6
-"""Schedules computed in another order of operations differ in the last digits."""
-
-CLOSURE_OPTIMIZER = "LBFGS"
-"""Evaluates its closure several times in one step and moves the parameters between."""
+SMALLEST_JUDGED_SHARE = 0.1
+"""Below it nothing is said of the runs, though nothing that was judged differs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,8 @@ class Walk:
     `comparisons` are in the reference's execution order. `initial` are the initial weights and buffers, judged;
     `results` hold each step. `first` is the first place where a difference starts. `dtype_differences` and
     `shape_differences` are the pairs whose dtype or shape differs, the first of each tensor. `notes` say what
-    could not be judged and why.
+    could not be judged and why. `update_checks` are the updates that were measured, of which
+    the last may differ.
     """
 
     reference_path: str
@@ -71,6 +72,7 @@ class Walk:
     notes: tuple[str, ...] = ()
     reference_timeline: tuple[TimelineRow, ...] = ()
     candidate_timeline: tuple[TimelineRow, ...] = ()
+    update_checks: tuple[UpdateCheck, ...] = ()
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -94,6 +96,25 @@ class Walk:
         return sum(computed) / len(computed) if computed else 0.0
 
     @property
+    def enough_judged(self) -> bool:
+        """Whether so much was judged that something can be said of the runs."""
+        return self.judged_share >= SMALLEST_JUDGED_SHARE
+
+    @property
+    def judged_steps(self) -> tuple[int, ...]:
+        """The steps of which something that was computed could be judged."""
+        given = {Phase.INIT, Phase.INPUT, Phase.PARAM}
+        found = {
+            each.key.step for each in self.judged if each.key.phase not in given and is_float(each.reference.dtype)
+        }
+        return tuple(sorted(found))
+
+    @property
+    def statistics_only(self) -> bool:
+        """Whether one of the captures holds no sketches."""
+        return Detail.STATS in {self.reference.detail, self.candidate.detail}
+
+    @property
     def unequal_weights(self) -> tuple[Equality, ...]:
         """The initial weights and buffers that really differ."""
         return tuple(found for found in self.initial if found.answer is Answer.UNEQUAL)
@@ -115,7 +136,7 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
     precisions = learn_precisions(pairings[0].pairs, names, *sides)
     initial_pairs = _pair_initial(reference, candidate, names)
     initial = tuple(judge_equality(pair) for pair in initial_pairs.pairs)
-    walker = _Walker(reference, candidate, precisions, initial)
+    walker = Progress(reference, candidate, precisions, initial)
     results = tuple(walker.walk(paired) for paired in pairings)
     comparisons = (*walker.initial_comparisons, *(each for result in results for each in result.comparisons))
     everything = (initial_pairs, *pairings)
@@ -132,7 +153,7 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
         initial,
         results,
         first=walker.first,
-        resolution=_resolution(results[0], precisions),
+        resolution=_resolution(results[0], precisions, reference.run, candidate.run),
         only_reference=tuple(key for paired in everything for key in paired.only_reference),
         only_candidate=tuple(key for paired in everything for key in paired.only_candidate),
         dtype_differences=_first_of_each(everything, lambda pair: not pair.same_dtype),
@@ -141,128 +162,8 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
         notes=tuple(walker.notes()),
         reference_timeline=tuple(reference.timeline),
         candidate_timeline=tuple(candidate.timeline),
+        update_checks=tuple(walker.update_checks),
     )
-
-
-class _Walker:
-    """Carries from step to step what the parameters differ by and whether the runs have parted."""
-
-    def __init__(
-        self, reference: Capture, candidate: Capture, precisions: Precisions, initial: Sequence[Equality]
-    ) -> None:
-        self.modules = reference.modules
-        self.precisions = precisions
-        self.timelines = tuple({row.step: row for row in run.timeline} for run in (reference, candidate))
-        self.parameters = ParameterErrors()
-        self.unjudged_steps: list[int] = []
-        self.stand_in_steps: list[int] = []
-        self.last: StepResult | None = None
-        self.first = _first_unequal(initial)
-        self.initial_comparisons = _initial_comparisons(initial)
-        learn_parameters(self.parameters, self.initial_comparisons)
-        self.has_initial = bool(initial)
-
-    def walk(self, paired: PairedStep) -> StepResult:
-        """Judge one step, the steps before it having been judged."""
-        self._learn_entering_parameters(paired)
-        carried = self.last.script_outputs if self.last is not None else 0.0
-        facts = self._facts(paired.step)
-        around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving)
-        walk = StepWalk(facts, self.precisions, around, diverged=self.first is not None)
-        result = walk.walk(paired)
-        if self.first is None and not result.suspects and self._learning_rates(paired.step) is not None:
-            result = _laid_on_the_learning_rate(result)
-        if self.first is None and result.suspects:
-            self.first = result.suspects[0]
-        self.last = result
-        return result
-
-    def _learning_rates(self, step: int) -> tuple[float, float] | None:
-        """The learning rates of both runs where they differ."""
-        return differing_learning_rates(*(rows.get(step) for rows in self.timelines))
-
-    def _learn_entering_parameters(self, paired: PairedStep) -> None:
-        """Take the parameters at the begin of a step from the step before, else from the step itself."""
-        if self.last is None and paired.step == 0:
-            return
-        before = [] if self.last is None else _parameter_comparisons(self.last)
-        if before and self.last is not None and self.last.step == paired.step - 1:
-            self.parameters.known = True
-            learn_parameters(self.parameters, before)
-            return
-        if self.last is not None and self._all_skipped(range(self.last.step, paired.step)):
-            return
-        after = [
-            Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, judge_equality(pair).relative_l2)
-            for pair in paired.pairs
-            if pair.key.phase is Phase.PARAM and is_float(pair.reference.dtype)
-        ]
-        self.parameters.known = bool(after)
-        learn_parameters(self.parameters, after)
-        (self.stand_in_steps if after else self.unjudged_steps).append(paired.step)
-
-    def notes(self) -> Iterator[str]:
-        """What could not be judged, or only with less than the usual knowledge."""
-        if not self.has_initial:
-            yield "The initial weights were not captured on both sides; they are taken to be equal."
-        if self.stand_in_steps:
-            yield (
-                f"The parameters at the begin of {wording.steps(self.stand_in_steps)} were not captured; those after "
-                "the step stand in for them."
-            )
-        if self.unjudged_steps:
-            yield (
-                f"The parameters at the begin of {wording.steps(self.unjudged_steps)} were not captured, so the values "
-                "were not judged there. Capture the phase param too, and steps in a row from step 0."
-            )
-        if self.last is not None and not any(
-            comparison.key.phase is Phase.FORWARD for comparison in self.last.comparisons
-        ):
-            yield "The forward pass was not captured on both sides, so gradients were not judged."
-
-    def _all_skipped(self, steps: range) -> bool:
-        return all(step in rows and rows[step].skipped for rows in self.timelines for step in steps)
-
-    def _facts(self, step: int) -> StepFacts:
-        ours, theirs = (rows.get(step) for rows in self.timelines)
-        scales = [_loss_scale(row) for row in (ours, theirs)]
-        return StepFacts(
-            scale=scales[0] / scales[1],
-            scaled=any(row is not None and not math.isnan(row.loss_scale) for row in (ours, theirs)),
-            both_skipped=all(row is not None and row.skipped for row in (ours, theirs)),
-            moving=any(row is not None and CLOSURE_OPTIMIZER in row.optimizer for row in (ours, theirs)),
-        )
-
-
-def differing_learning_rates(ours: TimelineRow | None, theirs: TimelineRow | None) -> tuple[float, float] | None:
-    """The learning rates of one step where both are known and differ."""
-    if ours is None or theirs is None:
-        return None
-    rates = (ours.learning_rate, theirs.learning_rate)
-    if not all(math.isfinite(rate) for rate in rates) or math.isclose(*rates, rel_tol=SAME_RATE):
-        return None
-    return rates
-
-
-def _laid_on_the_learning_rate(result: StepResult) -> StepResult:
-    """Where all agrees but the learning rate, the runs part in the parameters after the step."""
-    for place, comparison in enumerate(result.comparisons):
-        if comparison.key.phase is Phase.PARAM and comparison.status is not Status.EQUAL:
-            parted = replace(comparison, status=Status.ORIGIN)
-            comparisons = (*result.comparisons[:place], parted, *result.comparisons[place + 1 :])
-            suspect = Suspect(parted, Kind.EQUALITY, Origin.OPTIMIZER, parted.key.name)
-            return replace(result, comparisons=comparisons, suspects=(suspect,))
-    return result
-
-
-def _loss_scale(row: TimelineRow | None) -> float:
-    if row is None or not math.isfinite(row.loss_scale) or row.loss_scale <= 0.0:
-        return 1.0
-    return row.loss_scale
-
-
-def _parameter_comparisons(result: StepResult) -> list[Comparison]:
-    return [comparison for comparison in result.comparisons if comparison.key.phase is Phase.PARAM]
 
 
 def _common_steps(reference: Capture, candidate: Capture) -> list[int]:
@@ -315,24 +216,6 @@ def _pair_initial(reference: Capture, candidate: Capture, names: NamePairs) -> P
     return pair_records(INIT_STEP, reference.records(INIT_STEP), candidate.records(INIT_STEP), names)
 
 
-def _first_unequal(initial: Sequence[Equality]) -> Suspect | None:
-    for found in initial:
-        if found.answer is Answer.UNEQUAL:
-            kind = Kind.EQUALITY if found.pair.same_shape else Kind.SHAPE
-            comparison = replace(equality_comparison(found), status=Status.ORIGIN)
-            return Suspect(comparison, kind, Origin.WEIGHTS, found.pair.key.name)
-    return None
-
-
-def _initial_comparisons(initial: Sequence[Equality]) -> list[Comparison]:
-    comparisons = [equality_comparison(found) for found in initial]
-    for place, found in enumerate(initial):
-        if found.answer is Answer.UNEQUAL:
-            comparisons[place] = replace(comparisons[place], status=Status.ORIGIN)
-            break
-    return comparisons
-
-
 def _divergence(suspect: Suspect) -> Divergence:
     comparison = suspect.comparison
     key = comparison.key
@@ -345,15 +228,20 @@ def _divergence(suspect: Suspect) -> Divergence:
         slot=key.slot,
         call=key.call,
         kind=suspect.kind,
-        origin=suspect.origin,
+        origin=Origin.UNKNOWN if suspect.statistics_only else suspect.origin,
         relative_l2=comparison.relative_l2,
         floor=comparison.floor if measured else None,
         times_floor=comparison.times_floor if measured else None,
     )
 
 
-def _resolution(result: StepResult, precisions: Precisions) -> Resolution:
-    """The smallest effect that would have been called a difference, typical of the module outputs."""
+def _resolution(result: StepResult, precisions: Precisions, *runs: RunInfo) -> Resolution:
+    """The smallest effect that would have been called a difference, typical of the module outputs.
+
+    Statistics have none: a change of signs leaves them as they are.
+    """
+    if any(run.detail == Detail.STATS for run in runs):
+        return Resolution(None, precisions.whole.name, "two files, statistics only")
     effects = sorted(
         comparison.limit * comparison.floor
         for comparison in result.comparisons

@@ -16,6 +16,7 @@ class ParameterError:
 
     relative: float
     absolute: float
+    norm: float
     numel: int
     dimensions: int
 
@@ -35,7 +36,7 @@ class ParameterErrors:
     def learn(self, record: TensorRecord, error: float) -> None:
         """Take the error of one parameter from its record of the reference."""
         norm = record.stats.norm if record.stats is not None else 0.0
-        found = ParameterError(error, error * norm if norm else error, record.numel, len(record.shape))
+        found = ParameterError(error, error * norm if norm else error, norm, record.numel, len(record.shape))
         self._errors[record.key.name][record.key.slot] = found
         self._any = self._any or error > 0.0
         self._below.clear()
@@ -43,6 +44,15 @@ class ParameterErrors:
     def has(self, module: str) -> bool:
         """Whether the module owns a parameter."""
         return module in self._errors
+
+    def matrix(self, module: str) -> ParameterError | None:
+        """The module's only matrix or filter; None where it owns none or several."""
+        found = [error for error in self._errors.get(module, {}).values() if error.dimensions > 1]
+        return found[0] if len(found) == 1 else None
+
+    def has_matrix(self, module: str) -> bool:
+        """Whether the module owns a matrix, a table or a filter."""
+        return any(error.dimensions > 1 for error in self._errors.get(module, {}).values())
 
     def terms(self, module: str, width: int) -> int:
         """How many products the module sums for each element of a tensor of so many features."""

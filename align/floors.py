@@ -8,72 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from align import metrics
-from align.drift import ParameterErrors
+from align import enlargement, tolerance
+from align.expectation import Expectation, Surroundings
 from align.flow import CallErrors, Flow, ModuleErrors, amplitude, is_grad_output, is_output, width_of
-from align.records import ModuleInfo, Origin, Phase, TensorRecord
+from align.records import Origin, Phase, TensorRecord
 from align.units import SCRIPT
 
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What is expected of a record before it is measured.
-
-    `error` is the difference already there, `factor` by how much cancellation enlarges it. A larger difference
-    starts in `origin`, in the code of `owner` (after `sibling`, where it lies between two children; `argument` is
-    an integer argument that differs already). `precise_in` names the module whose precision counts, `terms` is the
-    length of the sums that made the record, `unseen` the number of modules of a model of which the code before was
-    not captured. `judged` is False where nothing is known of what came before, and
-    `flips` holds the forward error where decisions such as ReLU's may have flipped.
-    """
-
-    error: float
-    origin: Origin
-    owner: str
-    precise_in: str
-    factor: float = 1.0
-    sibling: str = ""
-    argument: str = ""
-    judged: bool = True
-    terms: int = 0
-    unseen: int = 0
-    flips: float | None = None
+__all__ = ["Expectation", "Surroundings", "expect"]
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the expectation of a record depends on."""
-
-    flow: Flow
-    parameters: ParameterErrors
-    modules: Mapping[str, ModuleInfo]
-    moving: bool = False
-
-    def knows_parameters(self, record: TensorRecord) -> bool:
-        """Whether it is known how the parameters differed when the record was made.
-
-        An optimizer that evaluates a closure (LBFGS) moves them between the micro-steps of one step.
-        """
-        return self.parameters.known and not (self.moving and record.key.micro > 0)
-
-    def is_piecewise(self, name: str) -> bool:
-        """Whether the backward of a module depends on decisions that rounding can flip."""
-        return name in self.modules and self.modules[name].piecewise
-
-    def multiplies(self, name: str) -> bool:
-        """Whether matrix products or convolutions run in the module; of the script nothing is known."""
-        return name not in self.modules or self.modules[name].matmul or self.modules[name].conv
-
-    def borrows(self, name: str) -> bool:
-        """Whether the module multiplies by a matrix that another module owns: tied weights."""
-        module = self.modules.get(name)
-        return module is not None and module.leaf and module.matmul and not self.parameters.has(name)
-
-    def is_norm(self, name: str) -> bool:
-        """Whether the module subtracts a mean or divides by a deviation."""
-        return name in self.modules and "Norm" in self.modules[name].class_name
+OWN_BACKWARD = 1.5
+"""The backward of code between modules runs more operators than its forward and adds what several consumers send."""
 
 
 def expect(record: TensorRecord, around: Surroundings) -> Expectation:
@@ -99,15 +45,19 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
         error = max(error, around.parameters.below(name, record))
     elif around.borrows(name):
         error = max(error, around.parameters.below(SCRIPT, record))
-    factor = 1.0
-    if around.is_norm(name) and call.main_input is not None:
-        factor = metrics.cancellation(call.main_input)
-    if record.numel == 1:
-        factor = max(factor, _shrinkage(call.amplitude, record))
+    factor = _output_factor(record, call, around)
+    roundings = _output_roundings(record, call, around)
     if call.integer_argument:
         owner, sibling = _maker_of_argument(record, around.flow)
         return Expectation(
-            error, Origin.FUNCTIONAL, owner, name, factor=factor, sibling=sibling, argument=call.integer_argument
+            error,
+            Origin.FUNCTIONAL,
+            owner,
+            name,
+            factor=factor,
+            roundings=roundings,
+            sibling=sibling,
+            argument=call.integer_argument,
         )
     return Expectation(
         error,
@@ -115,9 +65,56 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
         name,
         name,
         factor=factor,
+        roundings=roundings,
         sibling=call.last_child if call.has_children else "",
         terms=_terms(record, call, around),
     )
+
+
+def _output_factor(record: TensorRecord, call: CallErrors, around: Surroundings) -> float:
+    """By how much the module, or the code of a parent after its children, enlarges a difference."""
+    name, ahead = record.key.name, around.flow.ahead
+    if call.has_children:
+        factor = enlargement.of_own_code(record, call, ahead)
+    elif around.is_norm(name):
+        factor = enlargement.of_norm(around.class_of(name), call.main_input, record, ahead)
+    elif around.multiplies(name):
+        factor = _product_factor(record, call.main_input, around)
+    else:
+        factor = enlargement.condition(call.main_input, record, ahead)
+    return max(factor, _shrinkage(call.amplitude, record)) if record.numel == 1 else factor
+
+
+def _product_factor(record: TensorRecord, source: TensorRecord | None, around: Surroundings) -> float:
+    """By how much a module that is one product, or one convolution of images, lets its terms cancel."""
+    matrix = around.parameters.matrix(record.key.name)
+    if matrix is None or source is None or len(source.shape) != len(record.shape):
+        return 1.0
+    single = matrix.numel == width_of(source.shape) * width_of(record.shape)
+    module = around.modules.get(record.key.name)
+    images = len(record.shape) == 4 and module is not None and module.conv  # noqa: PLR2004 - of images
+    return enlargement.of_product(source, matrix.norm, record) if single or images else 1.0
+
+
+def _output_roundings(record: TensorRecord, call: CallErrors, around: Surroundings) -> float:
+    """What one-pass statistics lose, and sines of large arguments."""
+    name = record.key.name
+    if around.is_norm(name) and not call.has_children:
+        factor = _output_factor(record, call, around)
+        terms = enlargement.norm_terms(around.class_of(name), call.main_input)
+        return max(factor**2, tolerance.SUMMATION * math.sqrt(terms))
+    if around.parameters.has_matrix(name):
+        return 0.0
+    size = call.integers if call.has_inputs and not call.has_children else 0.0
+    return max(size, _table_roundings(record, call))
+
+
+def _table_roundings(record: TensorRecord, code: CallErrors) -> float:
+    """Positions are counted by arguments or made in the code itself, then at most as many as the table is long."""
+    if record.same_as is not None:
+        return 0.0
+    length = max(record.shape[:-1], default=0)
+    return enlargement.reach_of_table(record, max(code.integers, code.amplitude, length))
 
 
 def _terms(record: TensorRecord, call: CallErrors, around: Surroundings) -> int:
@@ -148,11 +145,14 @@ def _expect_module_input(record: TensorRecord, around: Surroundings) -> Expectat
     if record.within == SCRIPT:
         error = max(error, around.flow.carried)
     seen = record.within == SCRIPT or caller.has_inputs
+    factor = enlargement.of_own_code(record, caller, around.flow.ahead)
     return Expectation(
         error,
         Origin.FUNCTIONAL if seen else Origin.UNKNOWN,
         record.within,
         record.within,
+        factor=factor,
+        roundings=max(factor**2, _table_roundings(record, caller)),
         sibling=caller.last_child,
         unseen=0 if seen else len(around.modules),
         terms=max(record.shape, default=0) if around.multiplies(record.within) else 0,
@@ -177,7 +177,9 @@ def _expect_loss(record: TensorRecord, around: Surroundings) -> Expectation:
 def _shrinkage(size: float, record: TensorRecord) -> float:
     """A sum of large terms that is small holds their absolute error."""
     result = amplitude(record)
-    return max(1.0, size / result) if result > 0.0 else 1.0
+    if result > 0.0:
+        return max(1.0, size / result)
+    return math.inf if size > 0.0 and record.numel == 1 else 1.0
 
 
 def _expect_backward(record: TensorRecord, around: Surroundings) -> Expectation:
@@ -189,28 +191,30 @@ def _expect_backward(record: TensorRecord, around: Surroundings) -> Expectation:
 def _expect_grad_output(record: TensorRecord, around: Surroundings) -> Expectation:
     flow = around.flow
     call = flow.call(record)
-    error, seen = max(call.outputs, around.parameters.below(record.within, record)), False
-    caller = flow.caller(record)
+    # The code that made it runs around the outermost module that ends in this one.
+    outer = flow.ahead.outermost(record)
+    maker, caller = outer.within, flow.caller(outer)
+    error, seen = max(call.outputs, flow.call(outer).outputs, around.parameters.below(maker, record)), False
     # Where no gradient was seen to enter the caller, what entered its own caller is the nearest known.
-    for ancestor in flow.ancestors(record):
+    for ancestor in flow.ancestors(outer):
         error = max(error, ancestor.below, ancestor.grad_outputs, ancestor.children, ancestor.inputs)
         seen = ancestor.has_grad_outputs
         if seen:
             break
     if not seen:
         error = max(error, flow.loss)
-    first = not caller.has_below and (record.within == SCRIPT or not seen)
+    first = not caller.has_below and (maker == SCRIPT or not seen)
     size = amplitude(call.output) if call.output is not None else 0.0
     return Expectation(
         error,
         Origin.FUNCTIONAL,
-        record.within,
-        record.within,
+        maker,
+        maker,
         # The softmax of a loss turns the absolute error of its scores into a relative one.
-        factor=max(1.0, size) if first else 1.0,
-        terms=max(record.shape, default=0) if around.multiplies(record.within) else 0,
+        factor=enlargement.of_loss(size, flow.loss_sizes.get(record.key.micro)) if first else OWN_BACKWARD,
+        terms=max(record.shape, default=0) if around.multiplies(maker) else 0,
         judged=_backward_judged(record, around),
-        flips=call.outputs if around.is_piecewise(record.within) else None,
+        flips=max(call.outputs, caller.made) if around.is_piecewise(maker) else None,
     )
 
 
@@ -233,9 +237,9 @@ def _expect_grad_input(record: TensorRecord, around: Surroundings) -> Expectatio
             judged=judged and not call.has_own_gradient,
             flips=call.inputs if around.is_piecewise(record.within) else None,
         )
-    factor = _backward_cancellation(call, record) if around.is_norm(name) else 1.0
+    factor = _backward_factor(record, call, around)
     if record.within == SCRIPT and call.output is not None and call.output.numel == 1:
-        factor = max(factor, call.amplitude)
+        factor = max(factor, enlargement.of_loss(call.amplitude, amplitude(call.output)))
     flips = call.inputs if around.is_piecewise(name) else None
     terms = around.parameters.terms(name, width_of(record.shape)) if around.multiplies(name) else 0
     return Expectation(error, Origin.MODULE, name, name, factor=factor, judged=judged, terms=terms, flips=flips)
@@ -245,12 +249,24 @@ def _backward_judged(record: TensorRecord, around: Surroundings) -> bool:
     return Phase.FORWARD in around.flow.phases and around.knows_parameters(record)
 
 
-def _backward_cancellation(call: CallErrors, record: TensorRecord) -> float:
+def _backward_factor(record: TensorRecord, call: CallErrors, around: Surroundings) -> float:
+    """By how much the backward of a module enlarges a difference."""
+    name = record.key.name
+    if around.is_norm(name):
+        return _backward_cancellation(call, record, around)
+    if around.multiplies(name) and around.parameters.matrix(name) is not None:
+        return _product_factor(record, call.gradient, around)
+    if call.gradient is None or call.gradient.numel != record.numel:
+        return 1.0
+    return enlargement.of_elementwise(call.grad_norm, record)
+
+
+def _backward_cancellation(call: CallErrors, record: TensorRecord, around: Surroundings) -> float:
     """How much of the gradient a normalisation takes out again: its mean and its part along the output."""
     source, output = call.main_input, call.output
     if source is None or output is None or source.stats is None or output.stats is None or record.stats is None:
         return 1.0
-    forward = metrics.cancellation(source)
+    forward = enlargement.of_norm(around.class_of(record.key.name), source, output, around.flow.ahead)
     through = call.grad_norm * output.stats.rms * forward
     left = record.stats.norm * source.stats.rms
     return max(forward, through / left) if left > 0.0 else forward
@@ -271,6 +287,8 @@ def _expect_gradient(record: TensorRecord, around: Surroundings) -> Expectation:
     error = max(error, module.grad_outputs, module.inputs)
     if not exact or not _is_leaf(name, around):
         error = max(error, module.below if exact else flow.backward)
+    if around.is_norm(name):
+        error = max(error, module.outputs)
     error, noise = _with_borrowers(record, around, error, _noise(record, module))
     return Expectation(
         error,

@@ -7,12 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from align.ahead import Ahead, CallKey, call_of, caller_of
 from align.pairing import Pair
 from align.records import Phase, TensorRecord
 from align.units import SCRIPT
-
-CallKey = tuple[int, str, int]
-"""Micro, module and number of the call; the script is the module without a name."""
 
 LARGEST_AMPLITUDE = 1e30
 """Masks made of a format's smallest number say nothing about the size of what they are added to."""
@@ -28,6 +26,7 @@ class CallErrors:
     inputs: float = 0.0
     outputs: float = 0.0
     children: float = 0.0
+    made: float = 0.0
     grad_outputs: float = 0.0
     below: float = 0.0
     has_inputs: bool = False
@@ -41,7 +40,10 @@ class CallErrors:
     output: TensorRecord | None = None
     input_rms: float = 0.0
     grad_norm: float = 0.0
+    gradient: TensorRecord | None = None
     amplitude: float = 0.0
+    integers: float = 0.0
+    sources: list[TensorRecord] = field(default_factory=list)
     integer_argument: str = ""
     shape_argument: str = ""
 
@@ -51,6 +53,7 @@ class ModuleErrors:
     """The same over all calls of one module in the step, for the gradients of its parameters."""
 
     inputs: float = 0.0
+    outputs: float = 0.0
     grad_outputs: float = 0.0
     below: float = 0.0
     vector_noise: float = 0.0
@@ -96,22 +99,23 @@ class Flow:
         self.gradients = Gradients()
         self.updates: dict[tuple[str, str], float] = {}
         self.carried = carried
+        self.ahead = Ahead()
         self.loss = 0.0
+        self.loss_sizes: dict[int, float] = {}
         self.backward = 0.0
         self.phases: set[Phase] = set()
 
     def call(self, record: TensorRecord) -> CallErrors:
         """The call that the record belongs to."""
-        key = record.key
-        return self.calls[(key.micro, key.name, key.call)]
+        return self.calls[call_of(record)]
 
     def caller(self, record: TensorRecord) -> CallErrors:
         """The call whose code made the record: of an input and an output alike, the parent."""
-        return self.calls[_caller_key(record)]
+        return self.calls[caller_of(record)]
 
     def ancestors(self, record: TensorRecord) -> Iterator[CallErrors]:
         """The caller, its caller and so on, the script last."""
-        key = _caller_key(record)
+        key = caller_of(record)
         for _ in range(DEEPEST):
             yield self.calls[key]
             if key[1] == SCRIPT:
@@ -156,10 +160,6 @@ def amplitude(record: TensorRecord) -> float:
     return size if size < LARGEST_AMPLITUDE else 0.0
 
 
-def _caller_key(record: TensorRecord) -> CallKey:
-    return (record.key.micro, record.within, record.within_call if record.within else 0)
-
-
 def _learn_input(flow: Flow, pair: Pair, error: float) -> None:
     script = flow.calls[(pair.key.micro, SCRIPT, 0)]
     script.inputs = max(script.inputs, error)
@@ -168,31 +168,44 @@ def _learn_input(flow: Flow, pair: Pair, error: float) -> None:
 def _learn_forward(flow: Flow, pair: Pair, error: float) -> None:
     record = pair.reference
     call = flow.call(record)
-    call.parent = _caller_key(record)
+    call.parent = caller_of(record)
     if not is_output(record):
         call.has_inputs = True
         call.inputs = max(call.inputs, error)
         module = flow.modules[record.key.name]
         module.inputs = max(module.inputs, error)
-        _learn_input_size(call, record)
+        if record.same_as is None:
+            maker = flow.caller(record)
+            maker.made = max(maker.made, error)
+        _learn_input_size(call, record, flow.ahead)
         return
     call.outputs = max(call.outputs, error)
     call.output = call.output or record
+    module = flow.modules[record.key.name]
+    module.outputs = max(module.outputs, error)
     caller = flow.caller(record)
     caller.has_children = True
     caller.children = max(caller.children, error)
     caller.last_child = record.key.name
+    if amplitude(record) and _is_float(record):
+        caller.sources.append(record)
     if record.numel > 1:
         caller.amplitude = amplitude(record)
 
 
-def _learn_input_size(call: CallErrors, record: TensorRecord) -> None:
+def _is_float(record: TensorRecord) -> bool:
+    return record.dtype.startswith(("float", "bfloat"))
+
+
+def _learn_input_size(call: CallErrors, record: TensorRecord, ahead: Ahead) -> None:
     if record.stats is None:
         return
     size = amplitude(record)
     if size:
         call.input_rms = max(call.input_rms, record.stats.rms)
-    if record.dtype.startswith(("float", "bfloat")):
+    if not _is_float(record) and (call_of(record), record.hash) not in ahead.hashes:
+        call.integers = max(call.integers, size)
+    if _is_float(record):
         call.amplitude = max(call.amplitude, size)
         if call.main_input is None or record.numel > call.main_input.numel:
             call.main_input = record
@@ -201,6 +214,8 @@ def _learn_input_size(call: CallErrors, record: TensorRecord) -> None:
 def _learn_loss(flow: Flow, pair: Pair, error: float) -> None:
     if pair.key.slot == "value":
         flow.loss = max(flow.loss, error)
+        size = amplitude(pair.reference)
+        flow.loss_sizes[pair.key.micro] = min(size, flow.loss_sizes.get(pair.key.micro, size))
     else:
         caller = flow.caller(pair.reference)
         caller.inputs = max(caller.inputs, error)
@@ -223,6 +238,7 @@ def _learn_backward(flow: Flow, pair: Pair, error: float) -> None:
         return
     call.has_grad_outputs = True
     call.grad_outputs = max(call.grad_outputs, error)
+    call.gradient = call.gradient or record
     call.grad_norm = max(call.grad_norm, record.stats.norm if record.stats is not None else 0.0)
     _learn_noise(flow, call.main_input, record, error)
 

@@ -80,6 +80,21 @@ hash   = mix(total ^ mix(length in bytes + 0x9E3779B97F4A7C15))
 ```
 """
 
+_CHECKSUMS = """## Checksums
+
+Damage is told from a difference between runs by checksums, which `align` checks whenever it reads; a file that does
+not fit them is refused. With the hash above:
+
+* A step: `checksum` is the hash of three 64-bit words: the number of the step (-1 for `init`), the hash of the rows of
+  its index as they are stored (packed, little-endian), and the hash of its sketches.
+* The modules and the timeline: `checksum` of each row is the hash of the bytes of the row before it.
+* The names: `/name_checksums` holds the CRC-32 of each text in `/name_bytes`.
+* The facts of the run: the last entry, `checksum`, is the hash of the JSON text without `, "checksum": "..."`, as 16
+  hexadecimal digits.
+
+Values of tensors have none. A group or table at the top of the file that is not in the list of objects is damage too.
+"""
+
 _SAFETY = """## While it is written
 
 A step appears in the file when it is complete. Inside the file only such changes are made as leave a readable file
@@ -125,6 +140,7 @@ def format_page() -> str:
             ("bytes of", "hash"),
             ((name, f"`{hashing.hash_bytes(array):#018x}`") for name, array in HASH_VECTORS),
         ),
+        _CHECKSUMS,
         _SAFETY,
     ]
     return "\n".join(parts)

@@ -59,10 +59,18 @@ class NamePairs:
 
 
 def renamed(name: str, renames: Sequence[tuple[str, str]]) -> str:
-    """The name after the longest rename that is the whole name or a dotted prefix of it."""
+    """The name after the longest rename that is the whole name or a dotted prefix of it.
+
+    An empty old name is a prefix for all names, under which the root is a module like others; an empty new name takes
+    a prefix away.
+    """
     for old, new in sorted(renames, key=lambda rename: -len(rename[0])):
+        if not old:
+            return new if _is_root(name) else name if name.startswith("<") else f"{new}.{name}"
+        if not new and name.startswith(f"{old}."):
+            return name[len(old) + 1 :]
         if name == old:
-            return new
+            return new or name
         if name.startswith(f"{old}."):
             return new + name[len(old) :]
     return name
@@ -123,7 +131,7 @@ def _identity(key: TensorKey, name: str) -> tuple[object, ...]:
 
 def _check_renames(names: Sequence[str], renames: Sequence[tuple[str, str]]) -> None:
     for old, new in renames:
-        if not any(name == old or name.startswith(f"{old}.") for name in names):
+        if old and not any(name == old or name.startswith(f"{old}.") for name in names):
             raise ComparisonError(
                 f"Cannot rename '{old}' to '{new}': the reference has no module of that name. "
                 "List its modules with `align show`.",

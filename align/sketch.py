@@ -33,12 +33,13 @@ FEWEST_BUCKETS = 30
 
 
 class Sketch(NamedTuple):
-    """One tensor's sketch with what its use needs: element count, L2 norm and relative resolution."""
+    """One tensor's sketch with what its use needs: element count, zeros among them, L2 norm, relative resolution."""
 
     values: NDArray[np.float32]
     numel: int
     norm: float
     resolution: float = 0.0
+    zeros: int = 0
 
     @property
     def exact(self) -> bool:
@@ -57,7 +58,7 @@ def sketch_of(record: TensorRecord) -> Sketch | None:
     """The sketch of a record, None where the record has no sketch or no statistics."""
     if record.sketch is None or record.stats is None:
         return None
-    return Sketch(record.sketch, record.numel, record.stats.norm, record.resolution)
+    return Sketch(record.sketch, record.numel, record.stats.norm, record.resolution, record.stats.zeros)
 
 
 @lru_cache(maxsize=4096)
@@ -143,23 +144,47 @@ def distance(reference: Sketch, candidate: Sketch, scale: float = 1.0) -> float 
 def median_distance(reference: Sketch, candidate: Sketch, forward_error: float, scale: float = 1.0) -> float | None:
     """The relative L2 distance without the few buckets that rounding flipped (ReLU, max-pool).
 
-    `forward_error` is the relative error in the forward output, which bounds how many flips to expect. None where
-    there are more outlying buckets than that explains, fewer than 8 elements a bucket, or no usable sketch.
+    `forward_error` is the relative error in the forward output, which bounds how many flips to expect. From 8
+    elements a bucket on (zeros not counted) it is read from the median, below the largest are left out. None where
+    there are more outlying buckets than the forward error explains, or no usable sketch.
     """
-    buckets = len(reference.values)
-    if reference.numel < 8 * buckets:
-        return None
     pair = _usable(reference, candidate, scale)
     if pair is None:
         return None
     ours, theirs = pair
     squares = np.square(theirs - ours)
-    middle = _median(squares)
-    outliers = int(np.count_nonzero(squares > 64 * middle))
-    if outliers > 3 + 6.4 * reference.numel * forward_error:
+    filled = reference.numel - reference.zeros
+    if filled < 8 * len(reference.values):
+        square = _without_largest(squares, _allowed(filled, forward_error))
+    else:
+        square = _from_median(squares, 3 + 6.4 * filled * forward_error)
+    if square is None:
         return None
-    square = buckets * middle / NORMAL_MEDIAN_OF_SQUARES
+    if reference.exact:
+        return _relative(square, reference.norm)
+    square *= len(reference.values) / len(ours)
     return _relative(square - _noise(reference, candidate, scale), reference.norm)
+
+
+def _from_median(squares: NDArray[np.float64], allowed: float) -> float | None:
+    """The sum of normal squares with this median; None where more lie outside than allowed."""
+    middle = _median(squares)
+    if int(np.count_nonzero(squares > 64 * middle)) > allowed:
+        return None
+    return len(squares) * middle / NORMAL_MEDIAN_OF_SQUARES
+
+
+def _allowed(numel: int, forward_error: float) -> int:
+    """How many of few elements may be left out: one at least, and three times the flips to expect."""
+    return min(3, max(1, numel // 16)) + int(numel * min(forward_error, 1.0))
+
+
+def _without_largest(squares: NDArray[np.float64], count: int) -> float | None:
+    """The sum of squares as it is without so many of the largest; None where that leaves too little."""
+    if 4 * count > len(squares):
+        return None
+    kept = np.partition(squares, len(squares) - count)[: len(squares) - count]
+    return float(kept.sum()) * len(squares) / len(kept)
 
 
 def inner_product(reference: Sketch, candidate: Sketch, scale: float = 1.0) -> float | None:

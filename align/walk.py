@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from align import floors, flow, metrics, nonfinite, tolerance
+from align.ahead import look_ahead
 from align.drift import ParameterErrors
 from align.equality import Answer, Equality, judge_equality
 from align.floors import Expectation, Surroundings
@@ -89,6 +90,7 @@ class StepWalk:
 
     def walk(self, paired: PairedStep) -> StepResult:
         """Judge all pairs of the step."""
+        self.flow.ahead = look_ahead(paired.pairs)
         self._shape_matters = any(
             not pair.same_shape and pair.key.phase is Phase.FORWARD and flow.is_output(pair.reference)
             for pair in paired.pairs
@@ -297,7 +299,7 @@ def floor_of(pair: Pair, inherited: float, expected: Expectation, precision: Pre
     stats = pair.reference.stats
     if stats is not None and stats.norm > 0.0:
         floor = max(floor, precision.spacing * math.sqrt(pair.reference.numel) / (2.0 * stats.norm))
-    return floor * expected.factor
+    return max(floor * expected.factor, min(precision.unit, tolerance.FLOAT32.unit) * expected.roundings)
 
 
 def equality_comparison(found: Equality) -> Comparison:

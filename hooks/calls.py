@@ -53,7 +53,6 @@ class CallWatch:
         self._local = threading.local()
         self.module_facts: dict[str, ModuleInfo] = {}
         self.failed_in = ""
-        self._gradient = True
 
     @property
     def stack(self) -> list[Frame]:
@@ -77,7 +76,7 @@ class CallWatch:
             self._recorder.outermost_call_begins(module)
         if not stack and not self._recorder.clock.next_forward_wanted:
             return self._run_unwatched(original, module, args, kwargs)
-        self._gradient = grad_mode()
+        self._local.gradient = grad_mode()
         if in_backward:
             frame = self._recorder.guarded(self._open_recompute, module, args, kwargs)
         else:
@@ -136,7 +135,7 @@ class CallWatch:
         if type(module).__name__ == "OptimizedModule" and unwrapped(module) is not module:
             recorder.compile_requested()
         frame = Frame(module, root, None, recompute=False)
-        gradient = self._gradient
+        gradient = self._local.gradient
         teacher = not root.trainable and not gradient and bool(root.owners)
         if not recorder.clock.next_forward_wanted or not (gradient or teacher):
             return frame

@@ -43,8 +43,8 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
     """
     try:
         program = _find_program(options)
-    except (SyntaxError, ValueError) as error:
-        return exit_code_of(error)  # as Python does with a script that it cannot compile
+    except (SyntaxError, ValueError) as broken:
+        return exit_code_of(broken)  # as Python does with a script that it cannot compile
     prepare_device(options.device, transfer=options.transfer)
     # Only now may torch be imported: the device decides how.
     from align.hooks.children import ChildWatch

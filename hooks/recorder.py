@@ -203,8 +203,14 @@ class Recorder:
         self.troubles[text] += 1
 
     def in_training_thread(self) -> bool:
-        """Whether the thread that is running trains: the first one that did, or a device's in our backward."""
-        if self._training_thread in (None, threading.get_ident()):
+        """Whether the thread that is running trains: the first one that did, or a device's in our backward.
+
+        Until one has, the main thread may, and any that made an optimizer.
+        """
+        thread = threading.get_ident()
+        if self._training_thread is None:
+            return thread == threading.main_thread().ident or self.roots.made_optimizer(thread)
+        if self._training_thread == thread:
             return True
         return torch._C._current_graph_task_id() != -1 and self._in_backward
 
@@ -276,7 +282,8 @@ class Recorder:
         if module is None or Phase.INIT not in self._phases:
             return
         tensors = [*module.parameters(), *module.buffers()]
-        signature = [(id(tensor), *_state(tensor)) for tensor in tensors]
+        # Not the buffers: the first forward of a step may change them (BatchNorm), and what they were before counts.
+        signature = [(id(parameter), *_state(parameter)) for parameter in module.parameters()]
         known = self._initial.get(id(root))
         if known is None or known[0] != signature:
             root.read()

@@ -119,6 +119,10 @@ class Roots:
             self._strangers.setdefault(id(tensor), ("<parameters>", "unknown"))
         return self._strangers[id(tensor)]
 
+    def made_optimizer(self, thread: int) -> bool:
+        """Whether an optimizer was made or used by this thread."""
+        return thread in self._threads
+
     def optimized(self) -> list[torch.Tensor]:
         """All parameters of the optimizers that this thread made or uses; others may change them at any moment."""
         mine = threading.get_ident()

@@ -30,6 +30,10 @@ ENGLISH: Phrases = {
     "next_step": "Next step",
     "confidence": "Confidence",
     "visible_effect": "At {precision}, an effect below {effect} of a module's output would not have been seen.",
+    "statistics_only": (
+        "Only statistics were captured: what changes signs or order, or leaves norm and mean alike, would not have "
+        "been seen."
+    ),
     "no_visible_effect": "The smallest effect that this comparison could have seen is not known.",
     "consequences_one": "1 later tensor differs because of it.",
     "consequences_many": "{count} later tensors differ because of it.",
@@ -119,6 +123,7 @@ ENGLISH: Phrases = {
     "init_step": "init",
     "cell_equal": "equal",
     "cell_not_compared": "not compared",
+    "cell_differs": "differs",
     "absolute_maximum": "max |x| {value}",
     "one_sided": "Seen on one side only",
     "only_reference": "Only in the reference",
@@ -156,6 +161,8 @@ ENGLISH: Phrases = {
     "unseen_stats": "{side}: only statistics were captured. Size and range were compared, direction was not.",
     "unseen_ranks": "Rank {rank} of {world} is compared; the other ranks were not read.",
     "unseen_not_judged": "{count} paired tensors were not judged.",
+    "note_same_file": "Reference and candidate are the same file.",
+    "note_same_run": "Reference and candidate are captures of one and the same run.",
     "note_simulated": "The {side} ran on a simulated NPU: this proves nothing about real hardware.",
     "note_unfinished": "The {side}'s capture is unfinished: the file ends at step {step}.",
     "note_unfinished_empty": "The {side}'s capture is unfinished: the file ends before its first step.",

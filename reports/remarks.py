@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,15 @@ def notes(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
         (phrases["reference"], result.reference, result.reference_timeline),
         (phrases["candidate"], result.candidate, result.candidate_timeline),
     )
-    return tuple(sentence for side in sides for sentence in _side_notes(*side, phrases))
+    return (*_same(result, phrases), *(sentence for side in sides for sentence in _side_notes(*side, phrases)))
+
+
+def _same(result: DiffResult, phrases: Phrases) -> Iterator[str]:
+    """A comparison of a run with itself says nothing of two runs."""
+    if os.path.realpath(result.reference_path) == os.path.realpath(result.candidate_path):
+        yield phrases["note_same_file"]
+    elif result.reference.started and result.reference == result.candidate:
+        yield phrases["note_same_run"]
 
 
 def _side_notes(side: str, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Phrases) -> Iterator[str]:
@@ -73,6 +82,8 @@ def _counts_sentence(result: DiffResult, phrases: Phrases) -> str:
 def confidence(result: DiffResult, phrases: Phrases) -> str:
     """The smallest effect that would have been seen, in one sentence."""
     effect = result.resolution.smallest_visible_effect
+    if Detail.STATS in {result.reference.detail, result.candidate.detail}:
+        return phrases["statistics_only"]
     if effect is None:
         return phrases["no_visible_effect"]
     precision = visible(result.resolution.precision)

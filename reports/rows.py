@@ -89,13 +89,19 @@ def difference_text(comparison: Comparison, phrases: Phrases) -> str:
     if is_equal(comparison):
         return phrases["cell_equal"]
     if difference is None:
-        return phrases["cell_not_compared"]
+        return phrases["cell_differs" if is_unequal(comparison) else "cell_not_compared"]
     return f"< {wording.relative(resolution(comparison))}" if difference == 0 else wording.relative(difference)
 
 
 def is_equal(comparison: Comparison) -> bool:
     """Whether the pair is equal to the bit; a difference too small for its sketches is not known to be none."""
     return comparison.status is Status.EQUAL or (comparison.relative_l2 == 0 and resolution(comparison) == 0)
+
+
+def is_unequal(comparison: Comparison) -> bool:
+    """Whether both sides have a hash of their bytes, and not the same."""
+    ours, theirs = comparison.reference.hash, comparison.candidate.hash
+    return ours is not None and theirs is not None and ours != theirs
 
 
 def resolution(comparison: Comparison) -> float:
@@ -142,12 +148,18 @@ def focus_index(result: DiffResult) -> int | None:
     first = first_index(result)
     if first is not None:
         return first
-    judged = [
-        (comparison.times_floor / comparison.limit, -index)
+    nearest = closest(result, 1)
+    return nearest[0] if nearest else None
+
+
+def closest(result: DiffResult, size: int) -> tuple[int, ...]:
+    """The tensors closest to their limits, the closest first."""
+    judged = sorted(
+        (-comparison.times_floor / comparison.limit, index)
         for index, comparison in enumerate(result.comparisons)
         if comparison.times_floor is not None and comparison.limit > 0 and comparison.status is not Status.NOT_JUDGED
-    ]
-    return -max(judged)[1] if judged else None
+    )
+    return tuple(index for _, index in judged[:size])
 
 
 def window(total: int, focus: int | None, size: int) -> range:

@@ -104,10 +104,14 @@ def _card_lines(card: Card, page: Page, phrases: Phrases, width: int) -> Iterato
 
 def _table(rows: Sequence[Row], phrases: Phrases) -> Iterator[Line]:
     names = ("col_phase", "col_module", "col_tensor", "col_relative", "col_floor", "col_times", "col_status")
+    steps = len({row.step for row in rows}) > 1
     cells = [[phrases[name] for name in names]]
     for row in rows:
         name, slot = shortened(row.name, NAME_WIDTH), shortened(row.slot, NAME_WIDTH)
         cells.append([row.phase, name, slot, row.relative, row.floor, row.times, row.status_word])
+    if steps:
+        words = [phrases["col_step"], *(row.step for row in rows)]
+        cells = [[f"{word:>4}  {line[0]}", *line[1:]] for word, line in zip(words, cells, strict=True)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
     styles = ["bold", *(STYLES["error"] if row.first else "" for row in rows)]
     marks = [" ", *(">" if row.first else " " for row in rows)]

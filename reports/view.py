@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,9 @@ EXAMPLES = 20
 """Keys listed of the tensors that only one side has."""
 DIFFERENCES = ("relative", "floor", "unit", "effect", "difference", "error", "cosine", "share")
 """Words in the names of evidence that is read as a difference, to two digits."""
+WHAT_WAS_SEEN = "within-noise"
+COUNT_THEMSELVES = frozenset({"nan-origin", "shape-differs"})
+"""Findings whose sentence says already how many other tensors are concerned."""
 
 ROLES: Mapping[Verdict, str] = {
     Verdict.ALIGNED: "pass",
@@ -117,14 +120,14 @@ def make_page(result: DiffResult, phrases: Phrases = ENGLISH) -> Page:
         verdict=phrases[result.verdict],
         title=_title(result, phrases),
         sentence=visible(result.summary),
-        next_step=visible(result.findings[0].advice) if result.findings else "",
+        next_step=_next_step(result),
         confidence=remarks.confidence(result, phrases),
         notes=remarks.notes(result, phrases),
         sides=_sides(result, phrases),
         steps_line=_steps_line(result, phrases),
         cards=tuple(_card(number, finding, result, phrases) for number, finding in enumerate(result.findings, 1)),
         around_title=_around_title(result, phrases),
-        around=rows.make_rows(result, rows.window(total, focus, AROUND), phrases),
+        around=rows.make_rows(result, _around(result, focus), phrases),
         table=rows.make_rows(result, rows.window(total, focus, STATIC_ROWS), phrases),
         table_lead=_table_lead(result),
         total=total,
@@ -136,6 +139,14 @@ def make_page(result: DiffResult, phrases: Phrases = ENGLISH) -> Page:
         judged=remarks.judged(result, phrases),
         unseen=remarks.unseen(result, phrases),
     )
+
+
+def _next_step(result: DiffResult) -> str:
+    """The advice of the finding that the sentence on top is from; where nothing differs, what was seen tells it."""
+    for finding in result.findings:
+        if finding.summary == result.summary or (result.first_divergence is None and finding.label == WHAT_WAS_SEEN):
+            return visible(finding.advice)
+    return visible(result.findings[0].advice) if result.findings else ""
 
 
 def _title(result: DiffResult, phrases: Phrases) -> str:
@@ -165,6 +176,13 @@ def _steps(result: DiffResult) -> list[int]:
 def _steps_line(result: DiffResult, phrases: Phrases) -> str:
     steps = _steps(result)
     return phrases["steps_compared"].format(steps=wording.steps(steps)) if steps else phrases["no_step"]
+
+
+def _around(result: DiffResult, focus: int | None) -> Sequence[int]:
+    """The neighbours of the first divergence, else the tensors closest to their limits."""
+    if rows.first_index(result) is not None:
+        return rows.window(len(result.comparisons), focus, AROUND)
+    return rows.closest(result, AROUND) or rows.window(len(result.comparisons), None, AROUND)
 
 
 def _around_title(result: DiffResult, phrases: Phrases) -> str:
@@ -236,8 +254,10 @@ def _evidence_number(name: str, value: float) -> str:
 
 
 def _consequence(result: DiffResult, phrases: Phrases) -> str:
-    number = result.counts.get(str(Status.PROPAGATED), 0)
-    if not number or result.first_divergence is None:
+    """How many tensors inherit the difference, where the first finding does not count them itself."""
+    first = result.findings[0]
+    number = first.evidence.get("carried_on", result.counts.get(str(Status.PROPAGATED), 0))
+    if not number or result.first_divergence is None or first.label in COUNT_THEMSELVES:
         return ""
     key = "consequences_one" if number == 1 else "consequences_many"
     return phrases[key].format(count=wording.count(number))

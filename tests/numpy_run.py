@@ -57,6 +57,8 @@ class Setup:
 class Model:
     """The run itself; `write` trains and records it."""
 
+    optimizer = "Adam"
+
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.dtype = "bfloat16" if setup.bfloat16 else "float32"
@@ -80,12 +82,14 @@ class Model:
             steps[step] = [record for record in self.records if record.key.phase not in self.setup.drop]
             timeline.append(
                 TimelineRow(
-                    step, loss, self.setup.learning_rate, self.setup.loss_scale, math.nan, 0.1, False, False, 1, "Adam"
+                    step, loss, self.setup.learning_rate, self.setup.loss_scale, math.nan, 0.1, False, False, 1,
+                    self.optimizer,
                 )
-            )
+            )  # fmt: skip
         if self.setup.detail == "stats":
             steps = {step: [replace(record, sketch=None) for record in records] for step, records in steps.items()}
-        return write_capture(path, steps, modules=self._modules(), run=self.setup.run, timeline=timeline)
+        run = replace(self.setup.run, detail=self.setup.detail)
+        return write_capture(path, steps, modules=self._modules(), run=run, timeline=timeline)
 
     # Parameters and modules
 

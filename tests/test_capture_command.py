@@ -385,8 +385,8 @@ def test_child_processes_that_train_are_counted_and_named(tmp_path: Path, method
     assert captured.stdout == "[0, 0]\n"
     assert captured.last_line == (
         "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step; "
-        "no file was kept; 2 child processes trained and were not captured (rank0, rank1): to capture each rank, start them with "
-        "torchrun --nproc-per-node 2 -m align capture ..."
+        "no file was kept; 2 child processes trained and were not captured (rank0, rank1): to capture each rank, start "
+        "them with torchrun --nproc-per-node 2 -m align capture ..."
     )
 
 

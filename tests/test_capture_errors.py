@@ -46,7 +46,8 @@ def test_an_existing_file_is_overwritten_by_force_only(tmp_path: Path) -> None:
     with pytest.raises(CaptureError) as raised:
         CaptureWriter(path, RUN)
     assert (
-        str(raised.value) == f"Cannot write '{path}': it exists. Choose another name, or give --force to overwrite it."
+        str(raised.value)
+        == f"Cannot write '{path}': it exists. Name another file, or replace it with --force (in Python, force=True)."
     )
     assert path.read_text() == "precious"
     CaptureWriter(path, RUN, force=True).close(RUN)

@@ -228,7 +228,7 @@ def test_statistics_alone_find_a_scale_and_say_what_they_are(tmp_path: Path) -> 
     fault = {(0, "forward blocks.0.mlp.fc"): _times(1.01)}
     walk = walk_files(reference, make(tmp_path / "bad.h5", detail="stats", pieces=4, faults=fault))
     assert _place(benign) is None
-    assert _place(walk) == (0, "forward", "blocks.0.mlp.fc", "output.0", "value", "module")
+    assert _place(walk) == (0, "forward", "blocks.0.mlp.fc", "output.0", "value", "unknown")
     assert walk.first is not None
     assert walk.first.statistics_only
 
@@ -239,8 +239,8 @@ def test_without_parameter_records_later_steps_are_not_judged(tmp_path: Path) ->
     walk = walk_files(reference, candidate)
     assert walk.first is None
     note = (
-        "The parameters at the begin of step 1 were not captured, so the values were not judged there. Capture the "
-        "phase param too, and steps in a row from step 0."
+        "Capture the phase param too, and steps in a row from step 0: the parameters at the begin of step 1 were not "
+        "captured, so the values were not judged there."
     )
     assert walk.notes == (note,)
     later = {c.status for c in walk.comparisons if c.key.step == 1 and c.key.phase is Phase.FORWARD}

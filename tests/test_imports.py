@@ -29,6 +29,7 @@ LAYERS = {
     "words": Layer(("align", "align.errors", "align.records", "align.wording"), (), ("numpy",)),
     "file": Layer(
         (
+            "align.capture_checks",
             "align.capture_file",
             "align.capture_format",
             "align.capture_index",

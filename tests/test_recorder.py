@@ -400,6 +400,17 @@ def test_weights_loaded_after_a_first_look_are_the_initial_ones(tmp_path: Path) 
         assert (capture.values(weight) == 0.25).all()
 
 
+def test_buffers_are_those_before_the_first_forward(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", steps="0", detail="tensors"):
+        (model(torch.eye(3)).sum() + model(torch.ones(2, 3)).sum()).backward()
+        optimizer.step()
+    with align.open(tmp_path / "run.h5") as capture:
+        counter = next(r for r in capture.records(INIT_STEP) if r.key.slot == "num_batches_tracked")
+        assert capture.values(counter) == 0
+
+
 def test_without_any_torch_optimizer_each_backward_is_a_step(tmp_path: Path) -> None:
     model = nn.Linear(3, 1)
     with align.Recorder(tmp_path / "run.h5", steps="0:") as recorder:

@@ -9,9 +9,6 @@ from align.records import DiffResult, Finding, Severity, Verdict
 
 __all__ = ["Rule", "all_rules", "diagnose", "rule"]
 
-SMALLEST_JUDGED_SHARE = 0.1
-"""Below it nothing is said of the runs, though nothing that was judged differs."""
-
 _SEVERITIES = tuple(Severity)
 
 
@@ -43,7 +40,7 @@ def _verdict(walk: Walk) -> Verdict:
     """Diverged with a first difference; aligned where enough was judged and agrees."""
     if walk.first is not None:
         return Verdict.DIVERGED
-    return Verdict.ALIGNED if walk.judged_share >= SMALLEST_JUDGED_SHARE else Verdict.INCOMPARABLE
+    return Verdict.ALIGNED if walk.enough_judged else Verdict.INCOMPARABLE
 
 
 def _findings(walk: Walk) -> tuple[Finding, ...]:

@@ -50,6 +50,7 @@ def _is_dropout_output(walk: Walk, first: Suspect) -> bool:
     module = walk.modules.get(key.name)
     return (
         first.kind is Kind.VALUE
+        and not first.statistics_only
         and key.slot.startswith("output")
         and module is not None
         and "Dropout" in module.class_name

@@ -81,14 +81,28 @@ def _side_with_defaults(unequal: Sequence[Equality]) -> str:
 
 def _close(close: Sequence[Equality], total: int) -> Finding:
     largest = max(close, key=lambda found: found.relative_l2 or 0.0)
+    dtypes = (largest.pair.reference.dtype, largest.pair.candidate.dtype)
+    many = f"{wording.count(len(close))} of {wording.plural(total, 'initial tensor')}"
+    number = wording.relative(largest.relative_l2)
+    if dtypes[0] != dtypes[1]:
+        formats = f"{wording.dtype(dtypes[0])} in the reference and {wording.dtype(dtypes[1])} in the candidate"
+        summary = f"{many} {'is' if len(close) == 1 else 'are'} of another format ({formats}), their values equal"
+        summary += f" but for its rounding; the largest difference is {number} in {_name(largest)}."
+        if not largest.relative_l2:
+            summary = f"{many} {'is' if len(close) == 1 else 'are'} of another format ({formats}) with equal values."
+        advice = "Nothing to do where that is meant; build both models in one format to compare them more closely."
+    else:
+        summary = (
+            f"{many} {'is' if len(close) == 1 else 'are'} equal but for rounding; the largest difference is {number} "
+            f"in {_name(largest)}. It is part of the floor."
+        )
+        advice = "Nothing to do; load one file on both sides to make them equal bit for bit."
     return Finding(
         CODE,
         LABEL,
         Severity.NOTE,
-        f"{wording.count(len(close))} of {wording.plural(total, 'initial tensor')} "
-        f"{'is' if len(close) == 1 else 'are'} equal but for rounding; the largest difference is "
-        f"{wording.relative(largest.relative_l2)} in {_name(largest)}. It is part of the floor.",
-        "Nothing to do; load one file on both sides to make them equal bit for bit.",
+        summary,
+        advice,
         telling.place_of(largest.pair.key),
         {"close": len(close), "tensors": total, "largest_relative_l2": largest.relative_l2},
         {"close": len(close), "tensors": total, "name": largest.pair.key.name, "slot": largest.pair.key.slot},

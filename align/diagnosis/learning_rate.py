@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from align import wording
-from align.comparison import Walk, differing_learning_rates
+from align.comparison import Walk
+from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.records import Finding, Kind, Origin, Place, Severity
+from align.records import Finding, Place, Severity
+from align.updates import differing_learning_rates
 
 CODE = "AL703"
 LABEL = "learning-rate-differs"
@@ -24,8 +26,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         return
     step, rates = next(iter(differing.items()))
     told = [f"{rate:.6g}" for rate in rates]
-    first = walk.first
-    parts_here = first is not None and first.kind is Kind.EQUALITY and first.origin is Origin.OPTIMIZER
+    parts_here = telling.parts_in_update(walk, step)
     yield Finding(
         CODE,
         LABEL,
@@ -33,7 +34,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         f"The learning rate of {wording.step(step)} is {told[0]} in the reference and {told[1]} in the candidate. "
         f"{'All gradients agree; the parameters part here.' if parts_here else ''}".strip(),
         "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
-        Place(step=step, phase="optimizer", name=first.comparison.key.name if parts_here and first else ""),
+        Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),
         {"learning_rates": {str(step): list(pair) for step, pair in differing.items()}},
         {"step": step, "reference": rates[0], "candidate": rates[1]},
     )

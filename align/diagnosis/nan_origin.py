@@ -10,7 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.overflow import is_overflow, nonfinite_suspects
 from align.diagnosis.registry import rule
 from align.nonfinite import NonfiniteSide
-from align.records import Comparison, Finding, Phase, Severity
+from align.records import Comparison, Finding, Origin, Phase, Severity
 from align.walk import Suspect
 
 CODE = "AL601"
@@ -31,8 +31,8 @@ def find(walk: Walk) -> Iterator[Finding]:
             LABEL,
             Severity.ERROR if suspect is walk.first else Severity.WARNING,
             _summary(suspect, suspect.nonfinite, carried),
-            _advice(key.phase, key.name),
-            telling.place_of(key),
+            _advice(suspect),
+            telling.place_of(key, telling.blamed(suspect)),
             {**nonfinite_counts(comparison), "carried_on": carried, "side": suspect.nonfinite.side},
             {**telling.arguments_of(suspect), "side": suspect.nonfinite.side, "kind": _kind(suspect.nonfinite)},
         )
@@ -60,29 +60,37 @@ def _summary(suspect: Suspect, side: NonfiniteSide, carried: int) -> str:
     kind = _kind(side)
     later = f" {wording.plural(carried, 'later tensor')} only {'carries' if carried == 1 else 'carry'} it on."
     later = later if carried else ""
-    if key.phase is Phase.LOSS:
+    if suspect.origin is Origin.LOSS:
         return (
             f"Every module output of {wording.step(key.step, key.micro)} is finite; the loss is {kind} in the "
             f"{side.side}.{later}"
         )
+    made = "" if telling.is_module(suspect) else f": {telling.maker(suspect)} made it"
     return (
         f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with {kind}, in the {side.side}; "
-        f"what it is made from is finite.{later}"
+        f"what it is made from is finite{made}.{later}"
     )
 
 
-def _advice(phase: Phase, name: str) -> str:
-    if phase is Phase.LOSS:
+def _advice(suspect: Suspect) -> str:
+    key = suspect.comparison.key
+    name = key.name if telling.is_module(suspect) else telling.maker(suspect).removeprefix("the backward of ")
+    if key.phase is Phase.LOSS:
         return (
             "Look at the loss of this step for a division by zero or a logarithm of zero: a batch without a valid "
             "target, a mask whose sum is 0."
         )
-    if phase in {Phase.BACKWARD, Phase.GRADIENT}:
+    if key.phase is Phase.UPDATE:
+        return (
+            "Compare what both scripts do to gradients between backward and optimizer.step: unscaling, clipping by "
+            "their norm."
+        )
+    if key.phase in {Phase.BACKWARD, Phase.GRADIENT}:
         return (
             f"Look at the operators of {name} whose derivative is not finite at some value: sqrt or norm at 0, a "
             "branch that torch.where does not select, a division. Make the argument safe before the operator."
         )
     return (
         f"Look in {name} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
-        f"completely. {telling.capture_advice(name)}"
+        f"completely. {telling.capture_advice(key.name)}"
     )

@@ -8,7 +8,6 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Origin, Phase, Severity
-from align.units import SCRIPT
 from align.walk import Suspect
 
 CODE = "AL402"
@@ -31,9 +30,9 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        _summary(first),
-        _advice(first),
-        telling.place_of(key, owner),
+        telling.statistics_summary(first) if first.statistics_only else _summary(first),
+        telling.STATISTICS_ADVICE if first.statistics_only else _advice(first),
+        telling.place_of(key, key.name if first.statistics_only else owner),
         evidence,
         {**telling.arguments_of(first), "parent": first.owner, "child": key.name},
     )
@@ -47,7 +46,7 @@ def _summary(first: Suspect) -> str:
         key = comparison.key
         return (
             f"Forward agrees; {telling.point(key)}: {key.slot} of {key.name} is the first gradient that differs: "
-            f"{much}. It is made by the backward of {_code(first)}."
+            f"{much}. It is made by the backward of {telling.code_of(first)}."
         )
     tell = _TELLERS.get(first.origin, _tell_between)
     return f"{telling.opening(comparison.key)}: {tell(first, much)}"
@@ -72,7 +71,7 @@ def _tell_unknown(first: Suspect, much: str) -> str:
 
 def _tell_between(first: Suspect, much: str) -> str:
     """Of the code of a parent: what it hands to a child, or what it makes of its children's outputs."""
-    key, code = first.comparison.key, _code(first)
+    key, code = first.comparison.key, telling.code_of(first)
     differs = f"{telling.tensor(key)} is the first tensor that differs: {much}."
     if first.argument:
         return f"{differs} Its argument {first.argument} differs already: {code} made it."
@@ -83,17 +82,6 @@ def _tell_between(first: Suspect, much: str) -> str:
 
 
 _TELLERS = {Origin.LOSS: _tell_loss, Origin.OPTIMIZER: _tell_update, Origin.UNKNOWN: _tell_unknown}
-
-
-def _code(first: Suspect) -> str:
-    """`the code of layers.2.attn between q_proj and softmax`."""
-    key = first.comparison.key
-    owner = "the training script" if first.owner == SCRIPT else f"the code of {first.owner}"
-    if key.phase is not Phase.FORWARD or first.argument or not first.sibling:
-        return f"{owner} (loss)" if first.owner == SCRIPT and key.phase is Phase.BACKWARD else owner
-    if key.slot.startswith("output"):
-        return f"{owner} after {first.sibling}"
-    return f"{owner} between {first.sibling} and {key.name}"
 
 
 def _advice(first: Suspect) -> str:

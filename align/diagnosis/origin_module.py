@@ -30,8 +30,8 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        _summary(first, _odd_argument(walk, first)),
-        _advice(first, evidence["class_name"]),
+        telling.statistics_summary(first) if first.statistics_only else _summary(first, _odd_argument(walk, first)),
+        telling.STATISTICS_ADVICE if first.statistics_only else _advice(first, evidence["class_name"]),
         telling.place_of(key),
         evidence,
         {**telling.arguments_of(first), "shape_argument": _odd_argument(walk, first)},
@@ -86,6 +86,5 @@ def _advice(first: Suspect, class_name: str | None) -> str:
         text = (
             f"Compare how the backward of {what} is computed in both runs: custom autograd functions, kernels, hooks."
         )
-    statistics = " Only statistics were captured; capture with --detail sketch to see directions too."
     named = telling.capture_advice(key.name) if key.name != SCRIPT else ""
-    return f"{text} {named}{statistics if first.statistics_only else ''}".strip()
+    return f"{text} {named}".strip()

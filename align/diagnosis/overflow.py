@@ -9,7 +9,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.pairing import Pair
-from align.records import Finding, Kind, Severity
+from align.records import Finding, Kind, Phase, Severity
 from align.tolerance import Precision
 from align.walk import Suspect
 
@@ -69,13 +69,26 @@ def _overflow(walk: Walk, suspect: Suspect) -> Finding:
         Severity.ERROR if suspect is walk.first else Severity.WARNING,
         f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with Inf, in the {side}: "
         f"{wording.plural(infinite, 'element')} beyond {wording.value(precision.largest)}, the greatest "
-        f"{precision.name} number; the other run reaches {wording.value(largest)}.",
-        f"Compare the scale of what enters {key.name} in both runs; run it in bf16 or fp32, whose range is wider.",
-        telling.place_of(key),
+        f"{precision.name} number; the other run reaches {wording.value(largest)}.{_made(suspect)}",
+        f"Compare the scale of what enters {_where(suspect)} in both runs; run it in bf16 or fp32, whose range is "
+        "wider.",
+        telling.place_of(key, telling.blamed(suspect)),
         {"side": side, "infinite": infinite, "largest_of_other": largest, "limit": precision.largest,
          "carried_on": carried},
         {**telling.arguments_of(suspect), "side": side, "precision": precision.name},
     )  # fmt: skip
+
+
+def _made(suspect: Suspect) -> str:
+    """What made the tensor, where its own module did not."""
+    if telling.is_module(suspect) or suspect.comparison.key.phase is Phase.LOSS:
+        return ""
+    made = telling.maker(suspect)
+    return f" {made[0].upper()}{made[1:]} made it."
+
+
+def _where(suspect: Suspect) -> str:
+    return suspect.comparison.key.name if telling.is_module(suspect) else telling.maker(suspect)
 
 
 def _explained(suspects: list[Suspect]) -> Finding:

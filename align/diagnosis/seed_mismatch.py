@@ -9,6 +9,7 @@ from align import sketch, wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
+from align.diagnosis.structure_differs import draws_other_numbers
 from align.pairing import Pair
 from align.records import Finding, Phase, Place, Severity
 from align.tolerance import is_float
@@ -29,7 +30,7 @@ STATE_OF = "state of "
 @rule(CODE, LABEL, rank=10)
 def find(walk: Walk) -> Iterator[Finding]:
     """Weights that look like another draw, or seeds that were recorded and differ."""
-    drawn_again = looks_like_another_seed(walk)
+    drawn_again = looks_like_another_seed(walk) and not draws_other_numbers(walk)
     seeds = _telling_seeds(walk, drawn_again=drawn_again)
     if not drawn_again and not seeds:
         return

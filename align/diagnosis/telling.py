@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from align import sketch, wording
+from align import metrics, sketch, wording
+from align.comparison import Walk
 from align.pairing import Pair
-from align.records import Comparison, Phase, Place, Status, TensorKey
+from align.records import Comparison, Kind, Origin, Phase, Place, Status, TensorKey
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -15,7 +17,15 @@ SIMPLE_RESIDUAL = 0.05
 difference."""
 
 SAME_SUM = 1e-6
-"""The sum of squares in another order of summation."""
+"""The sums of the same numbers in another order of summation."""
+
+SMALLEST_REORDERING = 0.01
+"""Rounding leaves the extremes and the sums as they are, too; values in another order differ by more."""
+
+STATISTICS_ADVICE = (
+    "Capture both runs with `align capture --detail sketch` (the default) and compare again: sketches see signs and "
+    "order, and tell where a difference enters."
+)
 
 
 def place_of(key: TensorKey, name: str | None = None) -> Place:
@@ -43,6 +53,64 @@ def tensor(key: TensorKey) -> str:
 def code_name(owner: str) -> str:
     """The code of a module, or of the training script."""
     return "the training script" if owner == SCRIPT else owner
+
+
+def code_of(suspect: Suspect) -> str:
+    """The code that a difference is laid on: `the code of layers.2.attn between q_proj and softmax`."""
+    key = suspect.comparison.key
+    owner = "the training script" if suspect.owner == SCRIPT else f"the code of {suspect.owner}"
+    if key.phase is not Phase.FORWARD or suspect.argument or not suspect.sibling:
+        return f"{owner} (loss)" if suspect.owner == SCRIPT and key.phase is Phase.BACKWARD else owner
+    if key.slot.startswith("output"):
+        return f"{owner} after {suspect.sibling}"
+    return f"{owner} between {suspect.sibling} and {key.name}"
+
+
+def is_module(suspect: Suspect) -> bool:
+    """Whether the module that the record names made it, and not code around it."""
+    return suspect.origin is Origin.MODULE
+
+
+def maker(suspect: Suspect) -> str:
+    """What made a tensor that its own module did not make."""
+    key = suspect.comparison.key
+    if suspect.origin is Origin.UNKNOWN:
+        return "code that was not captured"
+    if key.phase is Phase.UPDATE:
+        return "the code between backward and the optimizer"
+    if key.phase is Phase.BACKWARD:
+        return f"the backward of {code_of(suspect)}"
+    return code_of(suspect)
+
+
+def blamed(suspect: Suspect) -> str:
+    """The name that a finding points to: the parent or script (empty) whose code is the cause, else the record's."""
+    return suspect.owner if suspect.origin is Origin.FUNCTIONAL else suspect.comparison.key.name
+
+
+def parts_in_update(walk: Walk, step: int) -> bool:
+    """Whether the runs part in the parameters after this step."""
+    first = walk.first
+    return (
+        first is not None
+        and (first.kind, first.origin) == (Kind.EQUALITY, Origin.OPTIMIZER)
+        and first.comparison.key.step == step
+    )
+
+
+def first_name(walk: Walk) -> str:
+    """The name of the first tensor that differs, empty where there is none."""
+    return walk.first.comparison.key.name if walk.first is not None else ""
+
+
+def statistics_summary(first: Suspect) -> str:
+    """The first difference of a comparison that saw statistics only: a fact, and nothing of its cause."""
+    comparison = first.comparison
+    return (
+        f"{opening(comparison.key)}: {tensor(comparison.key)} is the first tensor whose statistics differ: relative L2 "
+        f"at least {wording.relative(comparison.relative_l2)}{relation(comparison, first.scale)}. Statistics do not "
+        "see signs or order, so the difference may have entered earlier: no module is blamed."
+    )
 
 
 def amount(comparison: Comparison) -> str:
@@ -112,7 +180,11 @@ def reordered(pair: Pair) -> bool:
         return False
     if (ours.minimum, ours.maximum, ours.zeros) != (theirs.minimum, theirs.maximum, theirs.zeros):
         return False
-    return abs(theirs.total_squares - ours.total_squares) <= SAME_SUM * ours.total_squares
+    error = metrics.relative_l2(pair)
+    if error is None or error < SMALLEST_REORDERING:
+        return False
+    sums = abs(theirs.total - ours.total) <= SAME_SUM * math.sqrt(ours.count * ours.total_squares)
+    return sums and abs(theirs.total_squares - ours.total_squares) <= SAME_SUM * ours.total_squares
 
 
 def relation(comparison: Comparison, scale: float = 1.0) -> str:
@@ -140,4 +212,6 @@ def carried_on(comparisons: tuple[Comparison, ...], first: Comparison) -> int:
 
 def capture_advice(name: str) -> str:
     """How to see the values of one module."""
-    return f"To see its values, run `align capture --detail tensors --modules '{name}'` on both sides and compare again."
+    return (
+        f"To see its values, run `align capture --detail tensors --modules '{name}'` on both sides and compare again."
+    )

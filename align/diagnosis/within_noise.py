@@ -32,7 +32,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.NOTE,
         _summary(walk, len(judged), largest),
-        _advice(precision, _notes(walk)),
+        _advice(walk, _notes(walk)),
         telling.place_of(largest.key) if largest is not None else Place(),
         {
             "judged": len(judged),
@@ -55,7 +55,7 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 
 def _notes(walk: Walk) -> tuple[str, ...]:
-    """What was not judged, and why."""
+    """What was not judged, and what to do about it."""
     lost = [
         comparison
         for comparison in walk.comparisons
@@ -63,16 +63,21 @@ def _notes(walk: Walk) -> tuple[str, ...]:
         and comparison.key.phase in {Phase.FORWARD, Phase.LOSS}
         and (comparison.relative_l2 or 0.0) >= LARGE
     ]
-    if not lost:
-        return walk.notes
-    steps = wording.steps(comparison.key.step for comparison in lost)
-    largest = max(comparison.relative_l2 or 0.0 for comparison in lost)
-    note = (
-        f"In {steps} {wording.plural(len(lost), 'tensor')} of the forward pass differ by up to "
-        f"{wording.relative(largest)} because the parameters they start from differ; the update itself is not judged. "
-        "Compare weight decay and optimizer settings."
-    )
-    return (*walk.notes, note)
+    moved = {each.key.step + 1 for each in walk.comparisons if each.key.phase is Phase.PARAM and each.relative_l2}
+    notes = list(walk.notes)
+    for because, steps in (
+        (" because the parameters they start from differ. Compare weight decay and optimizer settings", moved),
+        (", where rounding alone may cause as much", {each.key.step for each in lost} - moved),
+    ):
+        here = [comparison for comparison in lost if comparison.key.step in steps]
+        if here:
+            largest = max(comparison.relative_l2 or 0.0 for comparison in here)
+            notes.append(
+                f"In {wording.steps(each.key.step for each in here)} {wording.plural(len(here), 'tensor')} of the "
+                f"forward pass {'differs' if len(here) == 1 else 'differ'} by up to {wording.relative(largest)} "
+                f"and {'was' if len(here) == 1 else 'were'} not judged{because}."
+            )
+    return tuple(notes)
 
 
 def _share_of_limit(comparison: Comparison) -> float:
@@ -80,26 +85,52 @@ def _share_of_limit(comparison: Comparison) -> float:
 
 
 def _summary(walk: Walk, judged: int, largest: Comparison | None) -> str:
-    steps = wording.steps(walk.steps)
+    steps = wording.steps(walk.judged_steps or walk.steps)
     if judged == 0:
         return f"No tensor of {steps} could be judged."
+    tensors = wording.plural(judged, "tensor")
+    if not walk.enough_judged:
+        agree = "it agrees" if judged == 1 else "they agree"
+        return f"Only {tensors} of {wording.steps(walk.steps)} could be judged; {agree}."
+    return f"{_agreement(walk, f'{tensors} over {steps}', largest)}{_left_out(walk)}"
+
+
+def _agreement(walk: Walk, tensors: str, largest: Comparison | None) -> str:
     effect, precision = walk.resolution.smallest_visible_effect, walk.resolution.precision
+    if walk.statistics_only:
+        return (
+            f"Aligned as far as statistics can show: the sizes of {tensors} agree within the floor; signs and order "
+            "were not compared."
+        )
     if precision not in FINE and effect is not None:
         return (
             f"Aligned as far as {precision} can show: an effect below {wording.percent(effect)} of a module's output "
             "would not have been seen."
         )
-    tensors = wording.plural(judged, "tensor")
     if largest is None:
-        return f"Aligned: {tensors} over {steps} are equal."
+        return f"Aligned: {tensors} are equal."
     if not largest.times_floor:
-        return f"Aligned: {tensors} over {steps} agree as closely as sketches can tell."
+        return f"Aligned: {tensors} agree as closely as sketches can tell."
     return (
-        f"Aligned: {tensors} over {steps} agree within the floor; the largest is {wording.times(largest.times_floor)} "
+        f"Aligned: {tensors} agree within the floor; the largest is {wording.times(largest.times_floor)} "
         f"at {telling.tensor(largest.key)}."
     )
 
 
-def _advice(precision: str, notes: tuple[str, ...]) -> str:
+def _left_out(walk: Walk) -> str:
+    """The steps and the passes of which nothing was judged."""
+    missing = [step for step in walk.steps if step not in walk.judged_steps]
+    told = f" {wording.steps(missing).capitalize()} could not be judged." if missing and walk.judged_steps else ""
+    if not any(each.key.phase in {Phase.BACKWARD, Phase.GRADIENT} for each in walk.judged):
+        told += " Gradients were not compared."
+    if not any(each.key.phase is Phase.FORWARD for each in walk.judged):
+        told += " The forward pass was not compared."
+    return told
+
+
+def _advice(walk: Walk, notes: tuple[str, ...]) -> str:
+    precision = walk.resolution.precision
+    if walk.statistics_only:
+        return " ".join((telling.STATISTICS_ADVICE, *notes))
     finer = "" if precision in FINE else "Repeat both runs in fp32 to see smaller effects. "
     return f"{finer}{' '.join(notes)}".strip() or "Nothing to do for these steps."

@@ -83,3 +83,54 @@ def test_overflow_that_the_loss_scaler_explains_is_a_note(tmp_path: Path) -> Non
         "In step 0 scaled gradients overflow on one side only, first in up grad_output.0: the loss scaler is finding "
         "its scale, or the other run is within 5 % of the greatest number."
     )
+
+
+@pytest.mark.parametrize(
+    ("point", "name", "owner", "made"),
+    [
+        (
+            "between blocks.0.attn",
+            "blocks.0.attn.o input.0",
+            "blocks.0.attn",
+            "the code of blocks.0.attn between blocks.0.attn.v and blocks.0.attn.o",
+        ),
+        ("forward blocks.0", "blocks.0 output.0", "blocks.0", "the code of blocks.0 after blocks.0.mlp"),
+        ("backward loss", "<Net> grad_output.0", "", "the backward of the training script (loss)"),
+    ],
+)
+def test_a_nan_between_modules_is_laid_on_the_code_that_makes_it(
+    tmp_path: Path, point: str, name: str, owner: str, made: str
+) -> None:
+    faults = {(0, point): lambda a: np.where(a == a.max(), np.nan, a)}
+    result = diff_files(make(tmp_path / "a.h5", steps=1), make(tmp_path / "b.h5", steps=1, faults=faults))
+    finding = result.findings[0]
+    phase = "backward" if "grad" in name else "forward"
+    assert (finding.code, finding.where.name) == ("AL601", owner)
+    assert result.summary == (
+        f"Step 0, {phase}: {name} is the first tensor with NaN, in the candidate; what it is made from is finite: "
+        f"{made} "
+        f"made it. {finding.evidence['carried_on']} later tensors only carry it on."
+    )
+    assert made.removeprefix("the backward of ") in finding.advice
+
+
+def test_an_overflow_between_modules_is_laid_on_the_code_that_makes_it(tmp_path: Path) -> None:
+    paths = []
+    for name, mixed in (("a", np.full(600, 6e4, np.float16)), ("b", np.full(600, np.inf, np.float16))):
+        records = [
+            record_of(TensorKey(0, Phase.FORWARD, "attn", "input.0"), np.ones(600, np.float16)),
+            record_of(TensorKey(0, Phase.FORWARD, "attn.v", "input.0"), np.ones(600, np.float16), within="attn"),
+            record_of(TensorKey(0, Phase.FORWARD, "attn.v", "output.0"), np.ones(600, np.float16), within="attn"),
+            record_of(TensorKey(0, Phase.FORWARD, "attn.o", "input.0"), mixed, within="attn"),
+        ]
+        paths.append(write_capture(tmp_path / f"{name}.h5", {0: records}))
+    finding = diff_files(*paths).findings[0]
+    assert (finding.code, finding.where.name) == ("AL602", "attn")
+    assert finding.summary == (
+        "Step 0, forward: attn.o input.0 is the first tensor with Inf, in the candidate: 600 elements beyond 65,504, "
+        "the greatest fp16 number; the other run reaches 60,000. The code of attn between attn.v and attn.o made it."
+    )
+    assert finding.advice == (
+        "Compare the scale of what enters the code of attn between attn.v and attn.o in both runs; run it in bf16 or "
+        "fp32, whose range is wider."
+    )

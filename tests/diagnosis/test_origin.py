@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from align import wording
-from align.records import DiffResult, Severity
-from tests.builders import diff_files
+from align.diagnosis import telling
+from align.pairing import Pair
+from align.records import DiffResult, Phase, Severity, TensorKey
+from tests.builders import diff_files, record_of
 from tests.numpy_run import Fault, make
 
 
@@ -129,3 +132,14 @@ def test_what_agrees_within_the_floor_has_no_origin(reference: Path, tmp_path: P
 def test_zeroed_tensors_are_told_as_such(reference: Path, tmp_path: Path) -> None:
     result = _diff(reference, tmp_path, "forward head", lambda array: array * 0)
     assert ", all zeros in the candidate. Its inputs agree" in result.summary
+
+
+def test_rounding_is_no_other_order_of_the_same_values() -> None:
+    random = np.random.default_rng(0)
+    array = np.clip(random.normal(size=(64, 64)), -2, 2).astype(np.float32)
+    rounded = np.clip(array * (1 + random.normal(0, 3e-7, array.shape)), -2, 2).astype(np.float32)
+    key = TensorKey(0, Phase.FORWARD, "fc", "output.0")
+    ours = record_of(key, array)
+    assert telling.reordered(Pair(ours, record_of(key, np.roll(array, 1, axis=0))))
+    assert not telling.reordered(Pair(ours, record_of(key, rounded)))
+    assert not telling.reordered(Pair(ours, record_of(key, -array)))

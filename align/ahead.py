@@ -1,0 +1,87 @@
+"""What the records of a whole step tell of one record: a comparison reads files, so it may look ahead.
+
+The norms of the gradients around a module say how steep it is, which its forward alone does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from align.pairing import Pair
+from align.records import Phase, TensorRecord
+
+CallKey = tuple[int, str, int]
+"""Micro, module and number of the call; the script is the module without a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """An index of the reference's records of one step.
+
+    `norms` are those of the gradients, by call and slot, without gradients that hold other consumers' parts.
+    `handed` are the tensors that a call hands to its children, `hashes` the integer ones among them. `containers`
+    are the calls of which a tensor is the gradient of the output.
+    """
+
+    norms: Mapping[tuple[CallKey, str], float] = field(default_factory=dict)
+    handed: frozenset[tuple[CallKey, int]] = frozenset()
+    hashes: frozenset[tuple[CallKey, int]] = frozenset()
+    containers: Mapping[tuple[CallKey, int], TensorRecord] = field(default_factory=dict)
+
+    def gradient(self, record: TensorRecord) -> float | None:
+        """The norm of the gradient of a forward tensor at this module, None where it was not captured."""
+        return self.norms.get((call_of(record), f"grad_{record.key.slot}"))
+
+    def slope(self, source: TensorRecord, result: TensorRecord) -> float | None:
+        """How steeply a result answers to its source, from the gradients of both; None where it is not known."""
+        before, after = self.gradient(source), self.gradient(result)
+        return before / after if before is not None and after else None
+
+    def hands_on(self, record: TensorRecord) -> bool:
+        """Whether the code that an output belongs to hands the very same tensor to another child."""
+        return (caller_of(record), tensor_of(record)) in self.handed
+
+    def outermost(self, record: TensorRecord) -> TensorRecord:
+        """The same gradient at the outermost module that ends in this one: its caller's code made it."""
+        for _ in range(len(self.containers)):
+            around = self.containers.get((caller_of(record), tensor_of(record)))
+            if around is None:
+                break
+            record = around
+        return record
+
+
+def look_ahead(pairs: Iterable[Pair]) -> Ahead:
+    """Index the records of one step."""
+    norms: dict[tuple[CallKey, str], float] = {}
+    containers: dict[tuple[CallKey, int], TensorRecord] = {}
+    handed: set[tuple[CallKey, int]] = set()
+    hashes: set[tuple[CallKey, int]] = set()
+    for pair in pairs:
+        record = pair.reference
+        if record.key.phase is Phase.BACKWARD:
+            if record.stats is not None and not record.total:
+                norms[(call_of(record), record.key.slot)] = record.stats.norm
+            if record.key.slot.startswith("grad_output") and record.same_as is not None:
+                containers[(call_of(record), record.same_as)] = record
+        elif record.key.phase is Phase.FORWARD and record.key.slot.startswith("input"):
+            handed.add((caller_of(record), tensor_of(record)))
+            if record.hash is not None:
+                hashes.add((caller_of(record), record.hash))
+    return Ahead(norms, frozenset(handed), frozenset(hashes), containers)
+
+
+def call_of(record: TensorRecord) -> CallKey:
+    """The call that a record belongs to."""
+    return (record.key.micro, record.key.name, record.key.call)
+
+
+def caller_of(record: TensorRecord) -> CallKey:
+    """The call whose code made the record."""
+    return (record.key.micro, record.within, record.within_call if record.within else 0)
+
+
+def tensor_of(record: TensorRecord) -> int:
+    """The order under which the very same tensor was seen first."""
+    return record.order if record.same_as is None else record.same_as

@@ -1,0 +1,173 @@
+"""The comparison of steps one after another: what the parameters differ by, and whether the runs have parted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from align import wording
+from align.capture_file import Capture
+from align.drift import ParameterErrors
+from align.equality import Answer, Equality, judge_equality
+from align.floors import Surroundings
+from align.flow import Flow
+from align.pairing import PairedStep
+from align.records import Comparison, Kind, Origin, Phase, Status, TimelineRow
+from align.tolerance import is_float
+from align.units import Precisions
+from align.updates import (
+    Parameters,
+    UpdateCheck,
+    check_update,
+    differing_learning_rates,
+    differing_optimizers,
+    laid_on_the_optimizer,
+    other_formula,
+    parameters_of,
+)
+from align.walk import StepFacts, StepResult, StepWalk, Suspect, equality_comparison, learn_parameters
+
+CLOSURE_OPTIMIZER = "LBFGS"
+"""Evaluates its closure several times in one step and moves the parameters between."""
+
+
+class Progress:
+    """Carries from step to step what the parameters differ by and whether the runs have parted."""
+
+    def __init__(
+        self, reference: Capture, candidate: Capture, precisions: Precisions, initial: Sequence[Equality]
+    ) -> None:
+        self.modules = reference.modules
+        self.precisions = precisions
+        self.timelines = tuple({row.step: row for row in run.timeline} for run in (reference, candidate))
+        self.parameters = ParameterErrors()
+        self.unjudged_steps: list[int] = []
+        self.stand_in_steps: list[int] = []
+        self.update_checks: list[UpdateCheck] = []
+        self.last: StepResult | None = None
+        self.first = _first_unequal(initial)
+        self.initial_comparisons = _initial_comparisons(initial)
+        learn_parameters(self.parameters, self.initial_comparisons)
+        self.has_initial = bool(initial)
+
+    def walk(self, paired: PairedStep) -> StepResult:
+        """Judge one step, the steps before it having been judged."""
+        self._learn_entering_parameters(paired)
+        carried = self.last.script_outputs if self.last is not None else 0.0
+        facts = self._facts(paired.step)
+        around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving)
+        walk = StepWalk(facts, self.precisions, around, diverged=self.first is not None)
+        result = walk.walk(paired)
+        if self.first is None and not result.suspects and self._update_differs(result, moving=facts.moving):
+            result = laid_on_the_optimizer(result)
+        if self.first is None and result.suspects:
+            self.first = result.suspects[0]
+        self.last = result
+        return result
+
+    def _update_differs(self, result: StepResult, *, moving: bool) -> bool:
+        """Whether the optimizers, their rates, or what they did to the parameters differ in this step."""
+        ours, theirs = (rows.get(result.step) for rows in self.timelines)
+        if differing_learning_rates(ours, theirs) or other_formula(differing_optimizers(ours, theirs)):
+            return True
+        if moving or ours is None or theirs is None or ours.skipped or theirs.skipped:
+            return False
+        if not (math.isfinite(ours.learning_rate) and math.isfinite(theirs.learning_rate)):
+            return False
+        found = check_update(self._parameters_before(result.step), result, ours.learning_rate)
+        if found is None:
+            return False
+        self.update_checks.append(found)
+        return found.differs
+
+    def _parameters_before(self, step: int) -> Parameters:
+        """The parameters at the begin of a step, where they were captured."""
+        if step == 0:
+            return parameters_of(self.initial_comparisons)
+        if self.last is None or self.last.step != step - 1:
+            return {}
+        return parameters_of(_parameter_comparisons(self.last))
+
+    def _learn_entering_parameters(self, paired: PairedStep) -> None:
+        """Take the parameters at the begin of a step from the step before, else from the step itself."""
+        if self.last is None and paired.step == 0:
+            return
+        before = [] if self.last is None else _parameter_comparisons(self.last)
+        if before and self.last is not None and self.last.step == paired.step - 1:
+            self.parameters.known = True
+            learn_parameters(self.parameters, before)
+            return
+        if self.last is not None and self._all_skipped(range(self.last.step, paired.step)):
+            return
+        after = [
+            Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, judge_equality(pair).relative_l2)
+            for pair in paired.pairs
+            if pair.key.phase is Phase.PARAM and is_float(pair.reference.dtype)
+        ]
+        self.parameters.known = bool(after)
+        learn_parameters(self.parameters, after)
+        (self.stand_in_steps if after else self.unjudged_steps).append(paired.step)
+
+    def notes(self) -> Iterator[str]:
+        """What could not be judged, or only with less than the usual knowledge."""
+        if not self.has_initial:
+            yield (
+                "Capture the phase init too: the initial weights were not captured on both sides and were taken to be "
+                "equal."
+            )
+        if self.stand_in_steps:
+            yield (
+                "Capture both runs with the same --steps, from step 0 on: the parameters at the begin of "
+                f"{wording.steps(self.stand_in_steps)} were not captured, and those after the step stood in for them."
+            )
+        if self.unjudged_steps:
+            yield (
+                "Capture the phase param too, and steps in a row from step 0: the parameters at the begin of "
+                f"{wording.steps(self.unjudged_steps)} were not captured, so the values were not judged there."
+            )
+        if self.last is not None and not any(
+            comparison.key.phase is Phase.FORWARD for comparison in self.last.comparisons
+        ):
+            yield "Capture the phase forward too: it was not captured on both sides, so gradients were not judged."
+
+    def _all_skipped(self, steps: range) -> bool:
+        return all(step in rows and rows[step].skipped for rows in self.timelines for step in steps)
+
+    def _facts(self, step: int) -> StepFacts:
+        ours, theirs = (rows.get(step) for rows in self.timelines)
+        scales = [_loss_scale(row) for row in (ours, theirs)]
+        return StepFacts(
+            scale=scales[0] / scales[1],
+            scaled=any(row is not None and not math.isnan(row.loss_scale) for row in (ours, theirs)),
+            both_skipped=all(row is not None and row.skipped for row in (ours, theirs)),
+            moving=any(row is not None and CLOSURE_OPTIMIZER in row.optimizer for row in (ours, theirs)),
+        )
+
+
+def _loss_scale(row: TimelineRow | None) -> float:
+    if row is None or not math.isfinite(row.loss_scale) or row.loss_scale <= 0.0:
+        return 1.0
+    return row.loss_scale
+
+
+def _parameter_comparisons(result: StepResult) -> list[Comparison]:
+    return [comparison for comparison in result.comparisons if comparison.key.phase is Phase.PARAM]
+
+
+def _first_unequal(initial: Sequence[Equality]) -> Suspect | None:
+    for found in initial:
+        if found.answer is Answer.UNEQUAL:
+            kind = Kind.EQUALITY if found.pair.same_shape else Kind.SHAPE
+            comparison = replace(equality_comparison(found), status=Status.ORIGIN)
+            return Suspect(comparison, kind, Origin.WEIGHTS, found.pair.key.name)
+    return None
+
+
+def _initial_comparisons(initial: Sequence[Equality]) -> list[Comparison]:
+    comparisons = [equality_comparison(found) for found in initial]
+    for place, found in enumerate(initial):
+        if found.answer is Answer.UNEQUAL:
+            comparisons[place] = replace(comparisons[place], status=Status.ORIGIN)
+            break
+    return comparisons
