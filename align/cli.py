@@ -86,7 +86,12 @@ def capture(ctx: click.Context, /, script: str, args: tuple[str, ...], **options
 @click.argument("candidate", metavar="CAND.h5")
 @click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page.")
 @click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
-@click.option("--rename", multiple=True, metavar="OLD=NEW", help="Pair reference name OLD with candidate name NEW.")
+@click.option(
+    "--rename",
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Pair reference name OLD with candidate name NEW; =NEW puts all names below NEW.",
+)
 @click.pass_context
 def diff(
     ctx: click.Context, reference: str, candidate: str, html_path: str | None, json_path: str | None,

@@ -26,6 +26,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     found = {step: differing_optimizers(ours.get(step), theirs.get(step)) for step in walk.steps}
     differing = {step: names for step, names in found.items() if names is not None}
     if not differing:
+        yield from _settings(walk)
         return
     step, names = next(iter(differing.items()))
     formula = other_formula(names)
@@ -42,6 +43,25 @@ def find(walk: Walk) -> Iterator[Finding]:
         Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),
         {"optimizers": {str(step): list(pair) for step, pair in differing.items()}},
         {"step": step, "reference": names[0], "candidate": names[1]},
+    )
+
+
+def _settings(walk: Walk) -> Iterator[Finding]:
+    """The hyper-parameters that both runs recorded, where they differ although the optimizers are the same."""
+    ours, theirs = walk.reference.optimizers, walk.candidate.optimizers
+    only_ours = [settings for settings in ours if settings not in theirs]
+    only_theirs = [settings for settings in theirs if settings not in ours]
+    if not only_ours or not only_theirs:
+        return
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.WARNING,
+        f"The settings of the optimizers differ: {only_ours[0]} in the reference, {only_theirs[0]} in the candidate.",
+        "Give both runs one optimizer with the same settings.",
+        Place(phase="optimizer"),
+        {"reference": list(ours), "candidate": list(theirs)},
+        {"reference": only_ours[0], "candidate": only_theirs[0]},
     )
 
 

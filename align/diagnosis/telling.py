@@ -213,5 +213,6 @@ def carried_on(comparisons: tuple[Comparison, ...], first: Comparison) -> int:
 def capture_advice(name: str) -> str:
     """How to see the values of one module."""
     return (
-        f"To see its values, run `align capture --detail tensors --modules '{name}'` on both sides and compare again."
+        f"To see its values, run `align capture --detail tensors --modules '{name}'` on both sides, then "
+        f"`align show RUN.h5 '{name}'`."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from align import wording
@@ -132,5 +133,21 @@ def _advice(walk: Walk, notes: tuple[str, ...]) -> str:
     precision = walk.resolution.precision
     if walk.statistics_only:
         return " ".join((telling.STATISTICS_ADVICE, *notes))
-    finer = "" if precision in FINE else "Repeat both runs in fp32 to see smaller effects. "
+    finer = "" if precision in FINE else f"Repeat both runs in fp32 to see smaller effects{_of_gradients(walk)}. "
     return f"{finer}{' '.join(notes)}".strip() or "Nothing to do for these steps."
+
+
+def _of_gradients(walk: Walk) -> str:
+    """What is said of module outputs does not hold for parameter gradients, which cancel."""
+    effects = sorted(
+        comparison.limit * comparison.floor
+        for comparison in walk.results[0].comparisons
+        if comparison.key.phase is Phase.GRADIENT
+        and comparison.status in {Status.EQUAL, Status.WITHIN}
+        and math.isfinite(comparison.floor)
+    )
+    if not effects:
+        return ""
+    return (
+        f"; of a parameter's gradient, one below {wording.percent(effects[len(effects) // 2])} would not have been seen"
+    )

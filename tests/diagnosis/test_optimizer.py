@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from align.records import DiffResult, Phase, Severity, Verdict
+from align.records import DiffResult, Phase, RunInfo, Severity, Verdict
 from align.updates import UpdateCheck
 from tests.builders import Array, diff_files, walk_files
 from tests.numpy_run import Model, Setup, make
@@ -136,3 +136,17 @@ def test_without_gradients_or_initial_weights_no_update_is_judged(tmp_path: Path
 )
 def test_the_limits_of_an_update(check: UpdateCheck, differs: bool) -> None:
     assert check.differs is differs
+
+
+def test_settings_that_differ_are_told(tmp_path: Path) -> None:
+    ours, theirs = "AdamW(betas=(0.9, 0.999), eps=1e-08)", "AdamW(betas=(0.5, 0.99), eps=1e-08)"
+    reference = make(tmp_path / "a.h5", steps=1, run=RunInfo(optimizers=(ours,)))
+    candidate = make(tmp_path / "b.h5", steps=1, run=RunInfo(optimizers=(theirs,)))
+    result = diff_files(reference, candidate)
+    found = next(finding for finding in result.findings if finding.label == "hyperparameters-differ")
+    assert found.severity is Severity.WARNING
+    assert found.summary == (
+        f"The settings of the optimizers differ: {ours} in the reference, {theirs} in the candidate."
+    )
+    again = diff_files(reference, make(tmp_path / "c.h5", steps=1, run=RunInfo(optimizers=(ours,))))
+    assert [finding.label for finding in again.findings] == ["within-noise"]

@@ -39,4 +39,7 @@ def test_a_coarse_precision_says_what_it_cannot_show(tmp_path: Path) -> None:
         f"Aligned as far as bf16 can show: an effect below {effect * 100:.1f} % of a module's output would not have "
         "been seen."
     )
-    assert result.findings[0].advice == "Repeat both runs in fp32 to see smaller effects."
+    assert result.findings[0].advice == (
+        "Repeat both runs in fp32 to see smaller effects; of a parameter's gradient, one below 75.5 % would not have "
+        "been seen."
+    )
