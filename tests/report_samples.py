@@ -310,7 +310,7 @@ def aligned() -> DiffResult:
     judged = [pair for pair in pairs if pair.times_floor is not None]
     largest = max(judged, key=lambda pair: pair.times_floor or 0.0)
     summary = (
-        f"Aligned: {len(judged)} tensors over steps 0-1 agree within the floor; the largest is "
+        f"Aligned: {len(judged)} tensors over steps 0-1 stay below the limit of 7x the floor; the largest is "
         f"{largest.times_floor:.1f}x at {largest.key.name}."
     )
     finding = Finding(

@@ -10,6 +10,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Phase, Place, Severity, Status
+from align.tolerance import LIMIT
 
 CODE = "AL406"
 LABEL = "within-noise"
@@ -113,8 +114,8 @@ def _agreement(walk: Walk, tensors: str, largest: Comparison | None) -> str:
     if not largest.times_floor:
         return f"Aligned: {tensors} agree as closely as sketches can tell."
     return (
-        f"Aligned: {tensors} agree within the floor; the largest is {wording.times(largest.times_floor)} "
-        f"at {telling.tensor(largest.key)}."
+        f"Aligned: {tensors} stay below the limit of {LIMIT:g}x the floor; the largest is "
+        f"{wording.times(largest.times_floor)} at {telling.tensor(largest.key)}."
     )
 
 

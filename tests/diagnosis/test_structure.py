@@ -129,7 +129,7 @@ def test_what_was_not_captured_on_both_sides_is_told(tmp_path: Path) -> None:
     result = diff_files(reference, candidate)
     evidence = result.findings[-1].evidence
     assert result.summary == (
-        f"Aligned: {evidence['judged']} tensors over step 0 agree within the floor; the largest is "
+        f"Aligned: {evidence['judged']} tensors over step 0 stay below the limit of 7x the floor; the largest is "
         f"{wording.times(evidence['largest_times_floor'])} at {telling.tensor(_largest(result))}. Step 1 could not be "
         "judged. Gradients were not compared."
     )

@@ -23,7 +23,8 @@ def test_the_largest_difference_is_named(tmp_path: Path) -> None:
     result = diff_files(make(tmp_path / "a.h5", steps=1), make(tmp_path / "b.h5", steps=1, pieces=4))
     finding = result.findings[0]
     assert result.summary.startswith(
-        f"Aligned: {finding.evidence['judged']} tensors over step 0 agree within the floor; the largest is "
+        f"Aligned: {finding.evidence['judged']} tensors over step 0 stay below the limit of 7x the floor; the largest "
+        "is "
     )
     assert f" at {finding.where.name} {finding.where.slot}." in result.summary
     assert 0 < finding.evidence["largest_times_floor"] < 7
