@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
+from align.capture_checks import seal
 from align.capture_file import FORMAT_VERSION, CaptureWriter, open_capture
 from align.errors import CaptureError, CaptureFileError, NewerCaptureFile, NotACaptureFile, TruncatedCaptureFile
 from align.records import Phase, RunInfo, TensorKey, TensorRecord
@@ -140,7 +141,7 @@ def test_an_unknown_fact_is_left_out_and_a_missing_one_takes_its_default(tmp_pat
     write(path)
     with h5py.File(path, "r+") as file:
         size = file["run"].dtype.itemsize
-        file["run"][()] = json.dumps({"device_type": "npu", "of_tomorrow": 1}).encode().ljust(size)
+        file["run"][()] = seal(json.dumps({"device_type": "npu", "of_tomorrow": 1}).encode()).ljust(size)
     with open_capture(path) as capture:
         assert capture.run == RunInfo(device_type="npu", format_version=FORMAT_VERSION)
 
