@@ -287,12 +287,9 @@ class Recorder:
         known = self._initial.get(id(root))
         if known is None or known[0] != signature:
             root.read()
-            self._initial[id(root)] = (signature, [self._initial_sighting(tensor) for tensor in tensors])
-            self._initial[id(root)] = (signature, [s for s in self._initial[id(root)][1] if self.wants(s.name)])
-
-    def _initial_sighting(self, tensor: torch.Tensor) -> Sighting:
-        name, slot = self.owner_of(tensor)
-        return self.trace.initial(name, slot, tensor)
+            owned = [(*self.owner_of(tensor), tensor) for tensor in tensors]
+            wanted = [self.trace.initial(name, slot, tensor) for name, slot, tensor in owned if self.wants(name)]
+            self._initial[id(root)] = (signature, wanted)
 
     def _note_device(self, root: Root) -> None:
         module = root.reference()
