@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -21,9 +21,9 @@ _END = b'"}'
 _WORD = (1 << 64) - 1
 
 
-def step_checksum(step: int, index: NDArray[np.void], sketches: NDArray[np.float32]) -> int:
-    """The checksum of one step: its number, its index and its sketches."""
-    parts = [step & _WORD, hash_bytes(_bytes_of(index)), hash_bytes(sketches)]
+def step_checksum(step: int, tables: Iterable[NDArray[Any]]) -> int:
+    """The checksum of one step: of its number and the hashes of its tables."""
+    parts = [step & _WORD, *(hash_bytes(_bytes_of(table) if table.dtype.names else table) for table in tables)]
     return hash_bytes(np.array(parts, dtype=np.uint64))
 
 

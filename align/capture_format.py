@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from align.records import INIT_STEP, Phase, TensorKey
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 HISTORY = {
     1: "First version.",
+    2: "Facts of a step, hashes of rows, exponent counts, layouts, recomputed records; configuration of modules; loss "
+    "scale after the step, clipping and overflow in the timeline.",
 }
 
 
@@ -24,11 +28,13 @@ class Entry(NamedTuple):
 
 
 class Field(NamedTuple):
-    """One column of a table."""
+    """One column of a table; `default` is its value in a file of a version before `since`."""
 
     name: str
     dtype: str
     comment: str
+    since: int = 1
+    default: Any = 0
 
 
 LAYOUT = (
@@ -50,7 +56,10 @@ LAYOUT = (
     Entry("/stepN", "group", "One group per captured step; it appears when the step is complete."),
     Entry("/stepN/index", "table", "One row per record, in execution order."),
     Entry("/stepN/sketches", "float32", "The sketches of the step, one after another; rows say where theirs begins."),
-    Entry("/stepN/checksum", "uint64", "Hash of the step's number, the hash of its index and that of its sketches."),
+    Entry("/stepN/facts", "table", "One row per fact of the step that is no tensor; only where there are any."),
+    Entry("/stepN/row_hashes", "uint64", "Hashes of the rows of batches; only where there are any."),
+    Entry("/stepN/exponents", "int64", "Elements per exponent code, record by record; only where they were counted."),
+    Entry("/stepN/checksum", "uint64", "Hash of the step's number and of the hashes of all of the above."),
     Entry(
         "/stepN/PHASE/NAME/SLOT",
         "values",
@@ -88,6 +97,25 @@ INDEX_FIELDS = (
     Field("resolution", "float64", "Error of the sketch relative to the norm of the tensor."),
     Field("sketch_start", "int64", "First number of the sketch in `sketches`, -1 where there is none."),
     Field("sketch_length", "int32", "How many numbers the sketch has: the lesser of element count and bucket count."),
+    Field("recomputed", "bool", "An activation checkpoint computed it again inside the backward.", since=2),
+    Field(
+        "layout", "int32", "Order in memory, empty for row-major (position in /names), else -1.", since=2, default=-1
+    ),
+    Field("rows_start", "int64", "First of its hashes in `row_hashes`, -1 where there is none.", since=2, default=-1),
+    Field("rows_length", "int32", "How many rows were hashed.", since=2),
+    Field("exponents_start", "int64", "First of its counts in `exponents`, -1 if not counted.", since=2, default=-1),
+    Field("exponents_length", "int32", "How many exponent codes its dtype has.", since=2),
+)
+
+FACT_FIELDS = (
+    Field("phase", "enum", "Where the fact belongs, as in the index.", since=2),
+    Field("name", "int32", "Module path, parameter group or other owner (position in /names).", since=2),
+    Field("slot", "int32", "What is told of it, as in weight_decay (position in /names).", since=2),
+    Field("micro", "int32", "Forward and backward pass inside the step, from 0.", since=2),
+    Field("call", "int32", "Call inside the micro-step, from 0.", since=2),
+    Field("kind", "uint8", "0 not known, 1 true or false, 2 integer, 3 real number, 4 text.", since=2),
+    Field("number", "float64", "The value, unless it is a text.", since=2),
+    Field("text", "int32", "The value of a text (position in /names), else -1.", since=2, default=-1),
 )
 
 MODULE_FIELDS = (
@@ -100,6 +128,7 @@ MODULE_FIELDS = (
     Field("matmul", "bool", "Matrix products ran in it."),
     Field("conv", "bool", "Convolutions ran in it."),
     Field("piecewise", "bool", "Its backward depends on decisions that rounding can flip."),
+    Field("config", "int32", "Its plain attributes as a JSON object (position in /names), else -1.", 2, -1),
     Field("checksum", "uint64", "Hash of the bytes of the row before this field."),
 )
 
@@ -114,6 +143,12 @@ TIMELINE_FIELDS = (
     Field("nonfinite", "bool", "A loss or gradient was NaN or infinite."),
     Field("micros", "int32", "Forward and backward passes in the step."),
     Field("optimizer", "int32", "Class of the optimizer (position in /names)."),
+    Field("loss_scale_after", "float64", "Factor of the GradScaler after the step.", 2, math.nan),
+    Field("clip_norm", "float64", "L2 norm of all gradients that was found when they were clipped.", 2, math.nan),
+    Field("clip_limit", "float64", "Greatest norm that clipping allowed.", 2, math.nan),
+    Field(
+        "overflow", "bool", "The device has saturated a number since its flag was last cleared.", since=2, default=False
+    ),
     Field("checksum", "uint64", "Hash of the bytes of the row before this field."),
 )
 
@@ -143,6 +178,13 @@ RUN_FIELDS = (
     Field("outcome", "text", "How it ended; `unfinished` while it runs, and for ever if it was killed."),
     Field("steps_seen", "integer", "How many steps the run took, captured or not."),
     Field("notes", "list", "The troubles that the capture met."),
+    Field("modules_requested", "list", "The globs of --modules."),
+    Field("kept", "list", "The values that were kept whatever the detail: init, batches."),
+    Field("same_start", "object", "What was done to make the run comparable: seed, deterministic, no_dropout, ..."),
+    Field("loaders", "list", "The settings of each DataLoader, in the order of first use."),
+    Field("fallbacks", "object", "Operators that ran on the CPU for the device, with calls in the first step."),
+    Field("process_id", "integer", "The process that wrote the file."),
+    Field("host", "text", "The machine that it ran on."),
     Field("checksum", "text", "Hash of the object without this last entry."),
 )
 
@@ -150,14 +192,28 @@ PHASES = tuple(Phase)
 _PHASE_DTYPE = h5py.enum_dtype({phase.value: number for number, phase in enumerate(PHASES)}, basetype="u1")
 
 
-def table_dtype(fields: tuple[Field, ...]) -> np.dtype[np.void]:
-    """The numpy dtype of a table's rows."""
+def table_dtype(fields: tuple[Field, ...], version: int = FORMAT_VERSION) -> np.dtype[np.void]:
+    """The numpy dtype of a table's rows in files of a version."""
     return np.dtype(
-        [(field.name, _PHASE_DTYPE if field.dtype == "enum" else np.dtype(field.dtype)) for field in fields]
+        [
+            (field.name, _PHASE_DTYPE if field.dtype == "enum" else np.dtype(field.dtype))
+            for field in fields
+            if field.since <= version
+        ]
     )
 
 
+def upgraded(rows: NDArray[np.void], fields: tuple[Field, ...]) -> NDArray[np.void]:
+    """The rows of a table of any version with all columns of this one."""
+    present = set(rows.dtype.names or ())
+    full = np.empty(len(rows), dtype=table_dtype(fields))
+    for field in fields:
+        full[field.name] = rows[field.name] if field.name in present else field.default
+    return full
+
+
 INDEX_DTYPE = table_dtype(INDEX_FIELDS)
+FACT_DTYPE = table_dtype(FACT_FIELDS)
 MODULE_DTYPE = table_dtype(MODULE_FIELDS)
 TIMELINE_DTYPE = table_dtype(TIMELINE_FIELDS)
 

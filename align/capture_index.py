@@ -1,19 +1,52 @@
-"""The index of a step: one row per record, packed for the file and unpacked from it."""
+"""The index of a step: one row per record, packed for the file and unpacked from it; its facts likewise."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from align.capture_format import INDEX_DTYPE, PHASES
-from align.records import TensorKey, TensorRecord, TensorStats
+from align.capture_format import FACT_DTYPE, INDEX_DTYPE, PHASES
+from align.records import Fact, FactValue, TensorKey, TensorRecord, TensorStats
 
 _NO_STATS = TensorStats(0)
 _PHASE_NUMBERS = {phase: number for number, phase in enumerate(PHASES)}
-_TEXT_COLUMNS = ("name", "slot", "within", "dtype", "shape")
+_TEXT_COLUMNS = ("name", "slot", "within", "dtype", "shape", "layout")
+_FACT_TEXTS = ("name", "slot", "text")
+_UNKNOWN, _BOOLEAN, _INTEGER, _REAL, _TEXT = range(5)
+_EXACT_INTEGERS = 1 << 53
+
+
+class StepTables(NamedTuple):
+    """What a step's group holds besides values; the last three are empty in most steps."""
+
+    index: NDArray[np.void]
+    sketches: NDArray[np.float32]
+    facts: NDArray[np.void]
+    row_hashes: NDArray[np.uint64]
+    exponents: NDArray[np.int64]
+
+
+class Pool:
+    """One-dimensional arrays joined to one; each is known by its place and length."""
+
+    def __init__(self) -> None:
+        self._pieces: list[NDArray[Any]] = []
+        self._end = 0
+
+    def add(self, piece: NDArray[Any] | None) -> tuple[int, int]:
+        """Where the piece begins and how long it is; (-1, 0) for none."""
+        if piece is None:
+            return -1, 0
+        self._pieces.append(piece)
+        self._end += len(piece)
+        return self._end - len(piece), len(piece)
+
+    def joined(self, dtype: Any) -> NDArray[Any]:
+        """All pieces in the order in which they came."""
+        return np.concatenate([np.zeros(0, dtype=dtype), *self._pieces], dtype=dtype)
 
 
 class Texts:
@@ -37,42 +70,66 @@ class Texts:
         return new
 
 
-def pack_records(
-    records: Sequence[TensorRecord], with_values: Collection[int], texts: Texts
-) -> tuple[NDArray[np.void], NDArray[np.float32]]:
-    """The rows of the index and the sketches of a step; a shared tensor's sketch is kept once."""
+def pack_step(
+    records: Sequence[TensorRecord], with_values: Collection[int], facts: Iterable[Fact], texts: Texts
+) -> StepTables:
+    """The tables of a step; what belongs to a shared tensor is kept once."""
     rows = []
-    pieces: list[NDArray[np.float32]] = []
+    sketches, hashes, exponents = Pool(), Pool(), Pool()
     places: dict[int, tuple[int, int]] = {}
     originals: dict[int, TensorRecord] = {}
-    end = 0
     for record in records:
         original = record if record.same_as is None else originals.get(record.same_as, record)
         originals[record.order] = original
         place = (-1, 0) if original is record else places[original.order]
         if place[0] < 0 and record.sketch is not None:
             # For n <= K all numbers behind the n-th are 0.
-            pieces.append(record.sketch[: record.numel])
-            place = (end, len(pieces[-1]))
-            end += len(pieces[-1])
+            place = sketches.add(record.sketch[: record.numel])
         places[record.order] = place
-        rows.append((*_key_columns(record, texts), record.order in with_values, *_measures(record, original), *place))
-    sketches = np.concatenate([np.zeros(0, dtype=np.float32), *pieces], dtype=np.float32)
-    return np.array(rows, dtype=INDEX_DTYPE), sketches
+        rows.append(
+            (
+                *_key_columns(record, texts),
+                record.order in with_values,
+                *_measures(record, original),
+                *place,
+                record.recomputed,
+                texts.position(record.layout) if record.layout else -1,
+                *hashes.add(record.row_hashes),
+                *exponents.add(record.exponents),
+            )
+        )
+    return StepTables(
+        np.array(rows, dtype=INDEX_DTYPE),
+        sketches.joined(np.float32),
+        np.array([_fact_row(fact, texts) for fact in facts], dtype=FACT_DTYPE),
+        hashes.joined(np.uint64),
+        exponents.joined(np.int64),
+    )
 
 
-def unpack_records(
-    step: int, index: NDArray[np.void], sketches: NDArray[np.float32], texts: Sequence[str]
-) -> list[TensorRecord]:
+def unpack_records(step: int, tables: StepTables, texts: Sequence[str]) -> list[TensorRecord]:
     """The records of a step in the order of the index."""
+    index = tables.index
     columns = [index[name].tolist() for name in INDEX_DTYPE.names or ()]
     shapes = {position: _parse_shape(texts[position]) for position in set(index["shape"].tolist())}
-    return [_record(step, row, (texts, shapes), sketches) for row in zip(*columns, strict=True)]
+    return [_record(step, row, (texts, shapes), tables) for row in zip(*columns, strict=True)]
+
+
+def unpack_facts(step: int, facts: NDArray[np.void], texts: Sequence[str]) -> list[Fact]:
+    """The facts of a step in the order in which they were noted."""
+    return [
+        Fact(
+            TensorKey(step, PHASES[phase], texts[name], texts[slot], micro, call),
+            texts[text] if kind == _TEXT else _number(kind, number),
+        )
+        for phase, name, slot, micro, call, kind, number, text in facts.tolist()
+    ]
 
 
 def highest_text(index: NDArray[np.void]) -> int:
-    """The last position in /names that the rows refer to, -1 if there are no rows."""
-    return max((int(index[name].max()) for name in _TEXT_COLUMNS if len(index)), default=-1)
+    """The last position in /names that the rows of an index or of facts refer to, -1 if there are no rows."""
+    columns = _TEXT_COLUMNS if index.dtype == INDEX_DTYPE else _FACT_TEXTS
+    return max((int(index[name].max()) for name in columns if len(index)), default=-1)
 
 
 def _key_columns(record: TensorRecord, texts: Texts) -> tuple[Any, ...]:
@@ -121,12 +178,13 @@ def _measures(record: TensorRecord, original: TensorRecord) -> tuple[Any, ...]:
 def _record(
     step: int,
     row: tuple[Any, ...],
-    tables: tuple[Sequence[str], dict[int, tuple[int, ...]]],
-    sketches: NDArray[np.float32],
+    words: tuple[Sequence[str], dict[int, tuple[int, ...]]],
+    tables: StepTables,
 ) -> TensorRecord:
-    texts, shapes = tables
+    texts, shapes = words
     (order, phase, name, slot, micro, call, within, within_call, dtype, shape, same_as, total, has_values,
-     has_hash, has_stats, digest, *numbers, resolution, start, length) = row  # fmt: skip
+     has_hash, has_stats, digest, *numbers, resolution, start, length,
+     recomputed, layout, rows, rows_length, exponents, exponents_length) = row  # fmt: skip
     # By position: keywords double the time of the two largest constructors.
     return TensorRecord(
         TensorKey(step, PHASES[phase], texts[name], texts[slot], micro, call),
@@ -135,14 +193,54 @@ def _record(
         shapes[shape],
         TensorStats(*numbers) if has_stats else None,
         digest if has_hash else None,
-        sketches[start : start + length] if start >= 0 else None,
+        tables.sketches[start : start + length] if start >= 0 else None,
         resolution,
         None if same_as < 0 else same_as,
         texts[within],
         within_call,
         total,
         has_values,
+        recomputed,
+        texts[layout] if layout >= 0 else "",
+        tables.row_hashes[rows : rows + rows_length] if rows >= 0 else None,
+        tables.exponents[exponents : exponents + exponents_length] if exponents >= 0 else None,
     )
+
+
+def _fact_row(fact: Fact, texts: Texts) -> tuple[Any, ...]:
+    key, position = fact.key, texts.position
+    kind, number, text = _coded(fact.value)
+    return (
+        _PHASE_NUMBERS[key.phase],
+        position(key.name),
+        position(key.slot),
+        key.micro,
+        key.call,
+        kind,
+        number,
+        -1 if text is None else position(text),
+    )
+
+
+def _coded(value: FactValue) -> tuple[int, float, str | None]:
+    """Kind, number and text of a value; an integer that no float64 holds becomes a text."""
+    if value is None:
+        return _UNKNOWN, 0.0, None
+    if isinstance(value, bool):
+        return _BOOLEAN, float(value), None
+    if isinstance(value, int):
+        return (_INTEGER, float(value), None) if abs(value) <= _EXACT_INTEGERS else (_TEXT, 0.0, str(value))
+    if isinstance(value, float):
+        return _REAL, value, None
+    return _TEXT, 0.0, value
+
+
+def _number(kind: int, number: float) -> FactValue:
+    if kind == _UNKNOWN:
+        return None
+    if kind == _BOOLEAN:
+        return bool(number)
+    return int(number) if kind == _INTEGER else number
 
 
 def _parse_shape(text: str) -> tuple[int, ...]:

@@ -19,19 +19,25 @@ from numpy.typing import NDArray
 
 from align.capture_checks import check_table, sealed, split_texts, step_checksum, text_checksums
 from align.capture_format import (
+    FACT_DTYPE,
+    FACT_FIELDS,
     FORMAT_VERSION,
-    INDEX_DTYPE,
+    INDEX_FIELDS,
     LAYOUT,
-    MODULE_DTYPE,
+    MODULE_FIELDS,
     TIMELINE_DTYPE,
+    TIMELINE_FIELDS,
+    Field,
     decode_text,
     step_group,
     step_number,
+    table_dtype,
+    upgraded,
     value_path,
 )
-from align.capture_index import highest_text, unpack_records
+from align.capture_index import StepTables, highest_text, unpack_facts, unpack_records
 from align.errors import CaptureFileError, NewerCaptureFile, NotACaptureFile, TruncatedCaptureFile
-from align.records import INIT_STEP, ModuleInfo, RunInfo, TensorRecord, TimelineRow
+from align.records import INIT_STEP, Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
 from align.steady_file import SteadyFile
 from align.value_types import as_numbers, file_type, storage_dtype
 
@@ -51,6 +57,8 @@ class Capture:
         self._steady = steady
         self._version = version
         self._records: dict[int, list[TensorRecord]] = {}
+        self._facts: dict[int, list[Fact]] = {}
+        self._tables: dict[int, StepTables] = {}
         self._texts: list[str] = []
 
     def __enter__(self) -> Capture:
@@ -91,8 +99,8 @@ class Capture:
     @cached_property
     def modules(self) -> dict[str, ModuleInfo]:
         """What was learned of each module, by its name."""
-        rows = self._read_table("modules", MODULE_DTYPE)
-        texts = self._read_texts(max((max(row[0], row[1], row[3]) for row in rows), default=-1))
+        rows = self._read_table("modules", MODULE_FIELDS)
+        texts = self._read_texts(max((max(row[0], row[1], row[3], row[7]) for row in rows), default=-1))
         with _reading(self.path):
             found = [
                 ModuleInfo(
@@ -103,25 +111,42 @@ class Capture:
                     matmul=matmul,
                     conv=conv,
                     piecewise=piecewise,
+                    config={} if config < 0 else json.loads(texts[config]),
                 )
-                for name, class_name, leaf, dtype, matmul, conv, piecewise, _ in rows
+                for name, class_name, leaf, dtype, matmul, conv, piecewise, config, _ in rows
             ]
         return {module.name: module for module in found}
 
     @cached_property
     def timeline(self) -> list[TimelineRow]:
         """One row for every step of the run."""
-        rows = self._read_table("timeline", TIMELINE_DTYPE)
-        texts = self._read_texts(max((row[-2] for row in rows), default=-1))
+        rows = self._read_table("timeline", TIMELINE_FIELDS)
+        names = (TIMELINE_DTYPE.names or ())[:-1]
+        optimizer = names.index("optimizer")
+        texts = self._read_texts(max((row[optimizer] for row in rows), default=-1))
         with _reading(self.path):
-            names = (TIMELINE_DTYPE.names or ())[:-1]
-            return [TimelineRow(**{**dict(zip(names, row, strict=False)), "optimizer": texts[row[-2]]}) for row in rows]
+            return [
+                TimelineRow(**{**dict(zip(names, row, strict=False)), "optimizer": texts[row[optimizer]]})
+                for row in rows
+            ]
 
     def records(self, step: int) -> list[TensorRecord]:
         """The records of a step in execution order; `INIT_STEP` gives those before step 0."""
         if step not in self._records:
-            self._records[step] = self._read_records(step)
+            tables = self._read_step(step)
+            texts = self._read_texts(highest_text(tables.index))
+            with _reading(self.path):
+                self._records[step] = unpack_records(step, tables, texts)
         return self._records[step]
+
+    def facts(self, step: int) -> list[Fact]:
+        """What is known of a step besides tensors, in the order in which it was noted."""
+        if step not in self._facts:
+            tables = self._read_step(step)
+            texts = self._read_texts(highest_text(tables.facts))
+            with _reading(self.path):
+                self._facts[step] = unpack_facts(step, tables.facts, texts)
+        return self._facts[step]
 
     def values(self, record: TensorRecord) -> NDArray[Any]:
         """The values of a record as numbers; bfloat16 and float8 become float32 exactly."""
@@ -155,29 +180,51 @@ class Capture:
                 self._texts = [decode_text(data) for data in encoded]
         return self._texts
 
-    def _read_table(self, name: str, dtype: np.dtype[np.void]) -> list[tuple[Any, ...]]:
+    def _read_table(self, name: str, columns: tuple[Field, ...]) -> list[tuple[Any, ...]]:
         """The rows of a table, each checked."""
         with _reading(self.path):
             rows = self._file[name][...]
-            check_table(rows, dtype, name)
-            found: list[tuple[Any, ...]] = rows.tolist()
+            check_table(rows, table_dtype(columns, self._version), name)
+            found: list[tuple[Any, ...]] = upgraded(rows, columns).tolist()
             return found
 
-    def _read_records(self, step: int) -> list[TensorRecord]:
+    def _read_step(self, step: int) -> StepTables:
+        if step not in self._tables:
+            self._tables[step] = self._read_tables(step)
+        return self._tables[step]
+
+    def _read_tables(self, step: int) -> StepTables:
         if step not in self.steps and not (step == INIT_STEP and self.has_init):
             known = ", ".join(map(str, self.steps)) or "none"
             msg = f"Cannot read step {step} from '{self.path}': it was not captured. Captured steps: {known}."
             raise CaptureFileError(msg)
         with _reading(self.path):
             group = self._file[step_group(step)]
-            index, sketches = group["index"][...], group["sketches"][...]
-            fits = (index.dtype, sketches.dtype) == (INDEX_DTYPE, np.float32) and index.ndim == sketches.ndim == 1
-            if not fits or int(group["checksum"][()]) != step_checksum(step, index, sketches):
+            stored = [
+                _member(group, "index", table_dtype(INDEX_FIELDS, self._version)),
+                _member(group, "sketches", np.dtype(np.float32)),
+            ]
+            if self._version > 1:
+                stored.append(_member(group, "facts", FACT_DTYPE, optional=True))
+                stored.append(_member(group, "row_hashes", np.dtype(np.uint64), optional=True))
+                stored.append(_member(group, "exponents", np.dtype(np.int64), optional=True))
+            if int(group["checksum"][()]) != step_checksum(step, stored):
                 msg = f"{step_group(step)} does not fit its checksum"
                 raise ValueError(msg)
-        texts = self._read_texts(highest_text(index))
-        with _reading(self.path):
-            return unpack_records(step, index, sketches, texts)
+            index, sketches, *rest = stored
+            facts, hashes, exponents = rest or (np.zeros(0, dtype) for dtype in (FACT_DTYPE, np.uint64, np.int64))
+            return StepTables(upgraded(index, INDEX_FIELDS), sketches, upgraded(facts, FACT_FIELDS), hashes, exponents)
+
+
+def _member(group: h5py.Group, name: str, dtype: np.dtype[Any], *, optional: bool = False) -> NDArray[Any]:
+    """One table of a step; an optional one that is not there is empty."""
+    if optional and name not in group:
+        return np.zeros(0, dtype=dtype)
+    array: NDArray[Any] = group[name][...]
+    if array.dtype != dtype or array.ndim != 1:
+        msg = f"its table '{name}' is not what was written"
+        raise ValueError(msg)
+    return array
 
 
 def open_capture(path: str | os.PathLike[str]) -> Capture:
@@ -296,7 +343,7 @@ def _parse_run(data: bytes, version: int) -> RunInfo:
     """The facts of the run; what an older file lacks takes its default, what is unknown is left out."""
     facts = json.loads(sealed(data))
     known = {field.name: facts[field.name] for field in fields(RunInfo) if field.name in facts}
-    for name in ("phases", "command", "optimizers", "notes"):
+    for name in ("phases", "command", "optimizers", "notes", "modules_requested", "kept", "loaders"):
         if name in known:
             known[name] = tuple(known[name])
     return RunInfo(**{**known, "format_version": version})

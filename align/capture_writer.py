@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import weakref
@@ -19,16 +20,15 @@ from numpy.typing import NDArray
 from align.capture_checks import join_texts, run_text, step_checksum, text_checksums, with_checksums
 from align.capture_format import (
     FORMAT_VERSION,
-    INDEX_DTYPE,
     MODULE_DTYPE,
     TIMELINE_DTYPE,
     encode_text,
     step_group,
     value_path,
 )
-from align.capture_index import Texts, pack_records
+from align.capture_index import Texts, pack_step
 from align.errors import CaptureError, CaptureFileError
-from align.records import ModuleInfo, RunInfo, TensorRecord, TimelineRow
+from align.records import Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
 from align.sketch import SIGN_TABLE_ID
 from align.steady_file import SteadyFile
 from align.value_types import as_stored, file_type
@@ -84,8 +84,10 @@ class CaptureWriter:
         self.bytes_written += data.nbytes
         return handle
 
-    def commit(self, step: int, records: Sequence[TensorRecord], values: Mapping[int, Handle]) -> None:
-        """Write a finished step: its index, its sketches and the names of its values (order -> handle).
+    def commit(
+        self, step: int, records: Sequence[TensorRecord], values: Mapping[int, Handle], facts: Sequence[Fact] = ()
+    ) -> None:
+        """Write a finished step: its tables and the names of its values (order -> handle).
 
         A record that is the same tensor as an earlier one gets a hard link to the values of that one. A handle may
         be given again with a later step.
@@ -95,19 +97,21 @@ class CaptureWriter:
             raise CaptureFileError(msg)
         handles = _with_shared(records, values)
         paths = _value_paths(records, handles, self.path)
-        index, sketches = pack_records(records, handles, self._texts)
+        tables = pack_step(records, handles, facts, self._texts)
         with self._guard():
             group = h5py.h5g.create(self._file.id, None)
-            h5py.h5o.link(self._write(index, h5py.h5t.py_create(INDEX_DTYPE, logical=True)), group, b"index")
-            h5py.h5o.link(self._write(sketches, h5py.h5t.IEEE_F32LE), group, b"sketches")
-            digest = np.array(step_checksum(step, index, sketches), dtype=np.uint64)
+            for name, table in zip(tables._fields, tables, strict=True):
+                if len(table) or name in {"index", "sketches"}:
+                    kind = h5py.h5t.py_create(table.dtype, logical=True)
+                    h5py.h5o.link(self._write(table, kind), group, name.encode())
+            digest = np.array(step_checksum(step, tables), dtype=np.uint64)
             h5py.h5o.link(self._write(digest, h5py.h5t.STD_U64LE), group, b"checksum")
             _link_values(group, paths, handles)
             h5py.h5o.link(group, self._file.id, step_group(step).encode())
             self._append_texts()
             self._settle()
         self._committed.add(step)
-        self.bytes_written += index.nbytes + sketches.nbytes
+        self.bytes_written += sum(table.nbytes for table in tables)
 
     def append_modules(self, modules: Sequence[ModuleInfo]) -> None:
         """Append to the module table; a later row of the same name replaces an earlier one."""
@@ -121,6 +125,7 @@ class CaptureWriter:
                 module.matmul,
                 module.conv,
                 module.piecewise,
+                position(json.dumps(module.config, sort_keys=True)) if module.config else -1,
                 0,
             )
             for module in modules
@@ -141,6 +146,10 @@ class CaptureWriter:
                 row.nonfinite,
                 row.micros,
                 self._texts.position(row.optimizer),
+                row.loss_scale_after,
+                row.clip_norm,
+                row.clip_limit,
+                row.overflow,
                 0,
             )
             for row in rows

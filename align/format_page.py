@@ -85,8 +85,9 @@ _CHECKSUMS = """## Checksums
 Damage is told from a difference between runs by checksums, which `align` checks whenever it reads; a file that does
 not fit them is refused. With the hash above:
 
-* A step: `checksum` is the hash of three 64-bit words: the number of the step (-1 for `init`), the hash of the rows of
-  its index as they are stored (packed, little-endian), and the hash of its sketches.
+* A step: `checksum` is the hash of six 64-bit words: the number of the step (-1 for `init`), the hash of the rows of
+  its index as they are stored (packed, little-endian), and the hashes of its sketches, facts, row hashes and exponents
+  (of no bytes where there are none). In version 1 it is that of the first three words.
 * The modules and the timeline: `checksum` of each row is the hash of the bytes of the row before it.
 * The names: `/name_checksums` holds the CRC-32 of each text in `/name_bytes`.
 * The facts of the run: the last entry, `checksum`, is the hash of the JSON text without `, "checksum": "..."`, as 16
@@ -131,6 +132,7 @@ def format_page() -> str:
             ((name, bits.sign, bits.exponent, bits.fraction, bits.bias) for name, bits in BIT_FLOATS.items()),
         ),
         *_fields("The index", layout.INDEX_FIELDS),
+        *_fields("The facts of a step", layout.FACT_FIELDS),
         *_fields("The modules", layout.MODULE_FIELDS),
         *_fields("The timeline", layout.TIMELINE_FIELDS),
         *_fields("The facts of the run", layout.RUN_FIELDS),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,6 +34,9 @@ class Phase(Word):
     GRADIENT = "gradient"
     UPDATE = "update"
     PARAM = "param"
+    OPTIMIZER = "optimizer"
+    SCALER = "scaler"
+    RNG = "rng"
 
 
 class Detail(Word):
@@ -113,6 +116,10 @@ class TensorKey:
         return f"{place}{micro}, {self.phase}: {self.name} {self.slot}{call}"
 
 
+FactValue: TypeAlias = float | int | bool | str | None
+"""What a fact may be; None says that it was looked for and is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorStats:
     """Statistics of one tensor, computed in float32 or better whatever its dtype.
@@ -169,7 +176,11 @@ class TensorRecord:
     matters (integers, batches, initial parameters), else None. `sketch` is float32, K or fewer numbers
     (see `align.sketch`); `resolution` is its own error relative to the tensor's norm.
     `within` and `within_call` name the module call whose code was running (an empty name is the script).
-    `total` marks a gradient that holds the contributions of other consumers too.
+    `total` marks a gradient that holds the contributions of other consumers too. `recomputed` marks what an
+    activation checkpoint computed again inside the backward: it carries the micro-step and call of the forward that
+    it repeats. `layout` is empty for a plain row-major tensor, else `channels_last`, `strided`, `sparse_coo`, the
+    format of a device, ... `row_hashes` are the hashes of `tensor[i]` of a batch (uint64), `exponents` the number of
+    elements of each exponent code of a float (int64; 32 codes for float16, 256 for bfloat16 and float32).
     """
 
     key: TensorKey
@@ -185,6 +196,10 @@ class TensorRecord:
     within_call: int = 0
     total: bool = False
     has_values: bool = False
+    recomputed: bool = False
+    layout: str = ""
+    row_hashes: NDArray[np.uint64] | None = None
+    exponents: NDArray[np.int64] | None = None
 
     @property
     def numel(self) -> int:
@@ -193,12 +208,25 @@ class TensorRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """One number or word of a step that is no tensor: a hyper-parameter, a loss scale, a mode of a module.
+
+    The key says where it belongs as that of a record does, as in (3, optimizer, `group0`, `weight_decay`).
+    """
+
+    key: TensorKey
+    value: FactValue
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleInfo:
     """What the capture learned of one module.
 
     `compute_dtype` is the coarsest floating dtype among all tensors that its forward made, inside included;
     `matmul` and `conv` say whether matrix products or convolutions ran in it (hence TF32 or HF32 may matter);
-    `piecewise` whether its backward depends on decisions (ReLU, max-pool, top-k) that rounding can flip.
+    `piecewise` whether its backward depends on decisions (ReLU, max-pool, top-k) that rounding can flip. `config` are
+    its public plain attributes (eps, p, approximate, ...) by name; the values are numbers, words, booleans, null or
+    lists of those.
     """
 
     name: str
@@ -208,6 +236,7 @@ class ModuleInfo:
     matmul: bool = False
     conv: bool = False
     piecewise: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +245,11 @@ class RunInfo:
 
     `flags` hold the switches that change numbers (see `docs/file-format.md`); `outcome` is `finished`,
     `exception: ...`, `stopped` or `unfinished` (still running, or killed). `notes` are the troubles met.
+    `same_start` says what was done on purpose to make the run comparable (`seed`, `deterministic`, `no_dropout`,
+    `init_from`, `batches_from`), empty for a run as it is. `kept` are the values that were kept whatever the detail:
+    init, batches. `loaders` are the settings of the DataLoaders in the order of their first use. `fallbacks` are the
+    operators that the device left to the CPU, with the number of their calls in the first captured step (0 where only
+    the device's own warning told).
     """
 
     align_version: str = ""
@@ -243,6 +277,13 @@ class RunInfo:
     outcome: str = "unfinished"
     steps_seen: int = 0
     notes: tuple[str, ...] = ()
+    modules_requested: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    same_start: Mapping[str, Any] = field(default_factory=dict)
+    loaders: tuple[Mapping[str, Any], ...] = ()
+    fallbacks: Mapping[str, int] = field(default_factory=dict)
+    process_id: int = 0
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +291,10 @@ class TimelineRow:
     """One row for every step of the run, captured or not; what was not seen is NaN.
 
     `loss` is the mean over the step's backward calls of the scalar that backward was called on, before the
-    loss scale; `seconds` is from the end of the step before to the end of this one.
+    loss scale; `loss_scale` is the factor that it was multiplied by, `loss_scale_after` that of the next step.
+    `gradient_norm` is the L2 norm of all gradients as the optimizer took them; `clip_norm` is the norm that was
+    found when they were clipped, `clip_limit` the greatest that was allowed. `seconds` is from the end of the step
+    before to the end of this one. `overflow` is the flag of a device that saturates instead of making infinities.
     """
 
     step: int
@@ -263,6 +307,10 @@ class TimelineRow:
     nonfinite: bool
     micros: int
     optimizer: str
+    loss_scale_after: float = math.nan
+    clip_norm: float = math.nan
+    clip_limit: float = math.nan
+    overflow: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
