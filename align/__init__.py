@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from align.capture_file import open_capture as open
     from align.hooks.recorder import Recorder
+    from align.tapping import tap
 
 __version__ = "0.1.0"
 
-__all__ = ["Recorder", "__version__", "open"]
+__all__ = ["Recorder", "__version__", "open", "tap"]
 
 # Imported on first use: `import align` must not import torch or h5py.
-_HOMES = {"Recorder": ("align.hooks.recorder", "Recorder"), "open": ("align.capture_file", "open_capture")}
+_HOMES = {
+    "Recorder": ("align.hooks.recorder", "Recorder"),
+    "open": ("align.capture_file", "open_capture"),
+    "tap": ("align.tapping", "tap"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ _PHASE_NUMBERS = {phase: number for number, phase in enumerate(PHASES)}
 _TEXT_COLUMNS = ("name", "slot", "within", "dtype", "shape", "layout")
 _FACT_TEXTS = ("name", "slot", "text")
 _UNKNOWN, _BOOLEAN, _INTEGER, _REAL, _TEXT = range(5)
+_NOWHERE = (-1, 0, -1, 0, -1, 0)
 _EXACT_INTEGERS = 1 << 53
 
 
@@ -76,26 +77,29 @@ def pack_step(
     """The tables of a step; what belongs to a shared tensor is kept once."""
     rows = []
     sketches, hashes, exponents = Pool(), Pool(), Pool()
-    places: dict[int, tuple[int, int]] = {}
+    places: dict[int, tuple[int, ...]] = {}
     originals: dict[int, TensorRecord] = {}
     for record in records:
         original = record if record.same_as is None else originals.get(record.same_as, record)
         originals[record.order] = original
-        place = (-1, 0) if original is record else places[original.order]
-        if place[0] < 0 and record.sketch is not None:
-            # For n <= K all numbers behind the n-th are 0.
-            place = sketches.add(record.sketch[: record.numel])
+        place = _NOWHERE if original is record else places[original.order]
+        # For n <= K all numbers of a sketch behind the n-th are 0.
+        sketch = None if record.sketch is None else record.sketch[: record.numel]
+        place = (
+            *(place[:2] if place[0] >= 0 else sketches.add(sketch)),
+            *(place[2:4] if place[2] >= 0 else hashes.add(record.row_hashes)),
+            *(place[4:] if place[4] >= 0 else exponents.add(record.exponents)),
+        )
         places[record.order] = place
         rows.append(
             (
                 *_key_columns(record, texts),
                 record.order in with_values,
                 *_measures(record, original),
-                *place,
+                *place[:2],
                 record.recomputed,
                 texts.position(record.layout) if record.layout else -1,
-                *hashes.add(record.row_hashes),
-                *exponents.add(record.exponents),
+                *place[2:],
             )
         )
     return StepTables(

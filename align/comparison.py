@@ -6,19 +6,21 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from align import wording
 from align.capture_file import Capture
 from align.equality import Answer, Equality, judge_equality
 from align.errors import ComparisonError
 from align.flow import is_output
-from align.pairing import NamePairs, Pair, PairedStep, check_same_model, pair_names, pair_records
+from align.pairing import NamePairs, Pair, PairedStep, check_same_model, is_walked, pair_names, pair_records
 from align.progress import Progress
 from align.records import (
     INIT_STEP,
     Comparison,
     Detail,
     Divergence,
+    Fact,
     Kind,
     ModuleInfo,
     Origin,
@@ -27,6 +29,7 @@ from align.records import (
     RunInfo,
     Status,
     TensorKey,
+    TensorRecord,
     TimelineRow,
 )
 from align.tolerance import is_float
@@ -48,7 +51,8 @@ class Walk:
     `results` hold each step. `first` is the first place where a difference starts. `dtype_differences` and
     `shape_differences` are the pairs whose dtype or shape differs, the first of each tensor. `notes` say what
     could not be judged and why. `update_checks` are the updates that were measured, of which
-    the last may differ.
+    the last may differ. `evidence` are the pairs of each step that explain and are not judged: optimizer states,
+    scaler, generators, what was recomputed, batches as the loader gave them. The facts are those of the compared steps.
     """
 
     reference_path: str
@@ -73,6 +77,9 @@ class Walk:
     reference_timeline: tuple[TimelineRow, ...] = ()
     candidate_timeline: tuple[TimelineRow, ...] = ()
     update_checks: tuple[UpdateCheck, ...] = ()
+    evidence: tuple[PairedStep, ...] = ()
+    reference_facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
+    candidate_facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -130,7 +137,8 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
     steps = _common_steps(reference, candidate)
     names = pair_names(_names(reference, steps), _names(candidate, steps), renames)
     check_same_model(names, str(reference.path), str(candidate.path))
-    pairings = [pair_records(step, reference.records(step), candidate.records(step), names) for step in steps]
+    ours, theirs = ({step: _parted(capture, step) for step in steps} for capture in (reference, candidate))
+    pairings = [pair_records(step, ours[step].walked, theirs[step].walked, names) for step in steps]
     _check_overlap(reference, candidate, pairings)
     sides = (Side(reference.run, reference.modules), Side(candidate.run, candidate.modules))
     precisions = learn_precisions(pairings[0].pairs, names, *sides)
@@ -163,7 +171,24 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
         reference_timeline=tuple(reference.timeline),
         candidate_timeline=tuple(candidate.timeline),
         update_checks=tuple(walker.update_checks),
+        evidence=tuple(pair_records(step, ours[step].aside, theirs[step].aside, names) for step in steps),
+        reference_facts={step: reference.facts(step) for step in steps},
+        candidate_facts={step: candidate.facts(step) for step in steps},
     )
+
+
+class _Parted(NamedTuple):
+    """The records of a step that are judged, and those that are evidence."""
+
+    walked: list[TensorRecord]
+    aside: list[TensorRecord]
+
+
+def _parted(capture: Capture, step: int) -> _Parted:
+    parts = _Parted([], [])
+    for record in capture.records(step):
+        parts[not is_walked(record)].append(record)
+    return parts
 
 
 def _common_steps(reference: Capture, candidate: Capture) -> list[int]:
@@ -186,7 +211,7 @@ def _common_steps(reference: Capture, candidate: Capture) -> list[int]:
 def _names(capture: Capture, steps: Sequence[int]) -> Iterator[str]:
     """The names of modules and owners of parameters; arguments and the loss are no names of the model."""
     yield from capture.modules
-    sources = [capture.records(steps[0])]
+    sources = [_parted(capture, steps[0]).walked]
     if capture.has_init:
         sources.append(capture.records(INIT_STEP))
     for records in sources:
@@ -206,7 +231,7 @@ def _check_overlap(reference: Capture, candidate: Capture, pairings: Sequence[Pa
 
 
 def _phases(capture: Capture, steps: Sequence[int]) -> str:
-    seen = {record.key.phase for step in steps for record in capture.records(step)}
+    seen = {record.key.phase for step in steps for record in _parted(capture, step).walked}
     return wording.listing([str(phase) for phase in Phase if phase in seen]) or "none"
 
 

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from align.errors import ComparisonError
-from align.records import TensorKey, TensorRecord
+from align.records import Phase, TensorKey, TensorRecord
 
 LARGEST_SHARE_WITHOUT_PARTNER = 0.5
 """Above it the captures are of different models."""
+
+ASIDE = frozenset({Phase.OPTIMIZER, Phase.SCALER, Phase.RNG})
+"""Phases that explain a difference and are none themselves; files of format 1 do not have them."""
+
+LOADER = "<DataLoader"
+"""Batches as a DataLoader handed them out; what reaches the model is seen again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +80,14 @@ def renamed(name: str, renames: Sequence[tuple[str, str]]) -> str:
         if name.startswith(f"{old}."):
             return new + name[len(old) :]
     return name
+
+
+def is_walked(record: TensorRecord) -> bool:
+    """Whether a record is judged in the walk over its step; the others stand aside as evidence."""
+    phase = record.key.phase
+    if phase in ASIDE or record.recomputed:
+        return False
+    return not (phase is Phase.INPUT and record.key.name.startswith(LOADER))
 
 
 def pair_names(

@@ -11,6 +11,7 @@ a footer: the magic word, the length of the runs and their `hash_bytes`.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -26,6 +27,8 @@ _MAGIC = b"ALIGNJRN"
 _FOOTER = struct.Struct("<8sQQ")
 _RUN = struct.Struct("<QQ")
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_REFUSALS = (errno.EINVAL, errno.EOPNOTSUPP, errno.EFAULT)
+"""What a system says that cannot write past the page cache, or not from this memory."""
 
 
 class SteadyFile:
@@ -45,6 +48,13 @@ class SteadyFile:
         self._settled = self._size
         self._held: dict[int, bytearray] = {}
         self._putting_down = False
+        self._direct: int | None = None
+        self._never_direct = False
+
+    @property
+    def settled(self) -> int:
+        """Where the settled part ends: what is written before it is held, what is written behind it is not."""
+        return self._settled
 
     @classmethod
     def create(cls, path: Path, *, overwrite: bool) -> SteadyFile:
@@ -108,6 +118,25 @@ class SteadyFile:
             self._store(start, source)
         return len(source)
 
+    def write_behind(self, data: memoryview, start: int) -> None:
+        """Write behind the settled end, from a page of memory to a page of the file; another thread may do it.
+
+        Whole pages go past the page cache where the system can do that: filling the cache costs more time of the
+        processor than all else about a capture (0.5 to 2 s for 1 GB, against 0.03 s). Raises OSError.
+        """
+        if not self._mine():
+            return
+        whole = len(data) // _PAGE * _PAGE if self._open_direct() else 0
+        if whole and self._direct is not None:
+            try:
+                _write(self._direct, data[:whole], start)
+            except OSError as error:
+                if error.errno not in _REFUSALS:
+                    raise
+                self._never_direct = True
+                whole = 0
+        _write(self._descriptor, data[whole:], start + whole)
+
     def truncate(self, size: int) -> int:
         """Set the size; the file on disk follows when all is settled."""
         self._size = size
@@ -142,6 +171,8 @@ class SteadyFile:
         if self.error is not None and os.getpid() == self._owner and not self._putting_down:
             with suppress(OSError):
                 _resize(self._descriptor, self._settled)
+        if self._direct is not None:
+            os.close(self._direct)
         os.close(self._descriptor)
 
     def apply_journal(self) -> None:
@@ -161,6 +192,16 @@ class SteadyFile:
             place += _RUN.size
             self._hold(start, memoryview(body)[place : place + count])
             place += count
+
+    def _open_direct(self) -> bool:
+        """Whether whole pages can be written past the page cache; the way there is opened at the first call."""
+        if self._direct is None and not self._never_direct:
+            self._never_direct = not hasattr(os, "O_DIRECT")
+            with suppress(OSError, AttributeError):
+                # By its descriptor: the path may lead to another file by now.
+                self._direct = os.open(f"/proc/self/fd/{self._descriptor}", os.O_WRONLY | os.O_DIRECT | _FLAGS)
+            self._never_direct = self._direct is None
+        return not self._never_direct
 
     def _mine(self) -> bool:
         """A forked child closes and flushes every open HDF5 file when it ends; its writes go nowhere."""

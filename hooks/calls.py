@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from align.hooks.autocast import autocast_dtype
+from align.hooks.configuration import configuration_of
 from align.hooks.graph import Exploration, edge_of, explore, sequence_now
 from align.hooks.nesting import call_tensors, result_tensors, tensors_in
 from align.hooks.quiet import grad_mode
@@ -22,6 +23,9 @@ from align.records import ModuleInfo, Phase
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
     from align.hooks.roots import Root
+
+RECOMPUTED = ".recomputed"
+"""Behind the slot of an output that an activation checkpoint computed again inside the backward."""
 
 UNIT_BITS = {
     "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4, "float8_e4m3fnuz": 4,
@@ -125,6 +129,7 @@ class CallWatch:
         else:
             frame = self._outermost(module, args, kwargs)
         if frame.call is not None and frame.call.name:
+            frame.call.training = module.training
             self._see_inputs(frame, args, kwargs)
         return frame
 
@@ -139,7 +144,7 @@ class CallWatch:
         teacher = not root.trainable and not gradient and bool(root.owners)
         if not recorder.clock.next_forward_wanted or not (gradient or teacher):
             return frame
-        forward = Forward(teacher=teacher, after_attempt=recorder.clock.attempted)
+        forward = Forward(root=root, teacher=teacher, after_attempt=recorder.clock.attempted)
         recorder.trace.begin(forward)
         frame.call = self._new_call(self._name(root, module, None), None, forward)
         if root.trainable and Phase.INPUT in recorder.trace.phases:
@@ -177,11 +182,25 @@ class CallWatch:
         frame = Frame(module, root, None, recompute=True)
         if root is None:
             return frame
-        frame.call = self._recorder.call_to_repeat(root.names[id(module)])
+        parent = self.innermost
+        frame.call = self._recorder.call_to_repeat(root.names[id(module)], parent)
         if frame.call is not None:
             frame.call.recomputed = True
-            self._note_edges(frame, call_tensors(args, kwargs))
+            if not frame.call.has_graph:
+                self._note_edges(frame, call_tensors(args, kwargs))
         return frame
+
+    def tap(self, name: str, tensor: torch.Tensor) -> None:
+        """Record a tensor of the running call as the output of a module of this name."""
+        parent = self.innermost
+        if parent is None:
+            return
+        call = self._new_call(name, parent, parent.forward)
+        if Phase.FORWARD in self._recorder.trace.phases and self._recorder.wants(name):
+            self._recorder.trace.see(Phase.FORWARD, name, "output.0", tensor, call=call)
+        if tensor.grad_fn is not None:
+            call.has_graph = True
+            self._recorder.gradients.watch_output(call, "grad_output.0", tensor)
 
     # ---- what goes in and out
 
@@ -216,9 +235,10 @@ class CallWatch:
             return
         outputs = result_tensors(result)
         trace = self._recorder.trace
-        if not frame.recompute and Phase.FORWARD in trace.phases and self._recorder.wants(call.name):
+        if Phase.FORWARD in trace.phases and self._recorder.wants(call.name):
+            mark = RECOMPUTED if frame.recompute else ""
             for slot, tensor in outputs:
-                trace.see(Phase.FORWARD, call.name, slot, tensor, call=call)
+                trace.see(Phase.FORWARD, call.name, slot + mark, tensor, call=call, recomputed=frame.recompute)
         in_graph = [(slot, tensor) for slot, tensor in outputs if tensor.grad_fn is not None]
         if frame.recompute and call.has_graph:
             return
@@ -250,6 +270,7 @@ class CallWatch:
             matmul=found.matmul if found else False,
             conv=found.conv if found else False,
             piecewise=found.piecewise if found else False,
+            config=configuration_of(frame.module, with_model=call.parent is None),
         )
 
 

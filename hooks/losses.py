@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from align.hooks.facts import Source
 from align.hooks.timeline import number_from
 from align.records import Phase
 
@@ -26,6 +27,9 @@ class LossWatch:
         self._recorder = recorder
         self._unscaled: list[tuple[weakref.ref[torch.Tensor], torch.Tensor]] = []
 
+    def _note(self, slot: str, value: Source) -> None:
+        self._recorder.facts.note(Phase.LOSS, LOSS, slot, value, micro=self._recorder.trace.micro)
+
     def remember(self, scaled: torch.Tensor, unscaled: torch.Tensor) -> None:
         """A scaler made `scaled` of `unscaled`; the value is kept, not the graph."""
         alive = [(reference, value) for reference, value in self._unscaled if reference() is not None]
@@ -41,24 +45,73 @@ class LossWatch:
             value = next((value for reference, value in self._unscaled if reference() is tensor), tensor)
             recorder.timeline.row.losses.append(number_from(value))
             if recorder.recording and Phase.LOSS in recorder.trace.phases:
+                factor = factor_of(tensor, leave_out=1 if value is not tensor else 0)
+                if factor is not None:
+                    self._note("factor", factor)
                 sighting = recorder.trace.see(Phase.LOSS, LOSS, "value", value)
                 sighting.number = recorder.trace.next_number(LOSS, "value")
 
     def _see_targets(self, tensors: list[torch.Tensor]) -> None:
         """Record the targets that the loss functions of these losses have kept for their backward."""
         trace = self._recorder.trace
-        for target in targets_of(tensors):
+        for node, target in targets_of(tensors):
             sighting = trace.see(Phase.LOSS, LOSS, "target", target, equal=not target.is_floating_point())
             sighting.number = trace.next_number(LOSS, "target")
+            ignored = getattr(node, "_saved_ignore_index", None)
+            if ignored is not None:
+                self._note("ignore_index", _signed(ignored))
+                self._note("valid_targets", (target != _signed(ignored)).sum())
 
 
-def targets_of(losses: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The targets that loss functions saved in the graphs of these losses, the last function's first.
+def factor_of(loss: torch.Tensor, *, leave_out: int) -> Source:
+    """The product of the constants that a loss was multiplied and divided by last of all; None where there are none.
+
+    A hand-made loss scale, or one over the number of accumulated micro-batches. `leave_out` multiplications are
+    known already (those of a GradScaler).
+    """
+    factor: Any = None
+    node: Any = loss.grad_fn
+    while node is not None:
+        kind = node.name()
+        following = [one for one, _ in node.next_functions if one is not None]
+        if not kind.startswith(("MulBackward", "DivBackward")) or len(following) != 1:
+            break
+        constant = _saved_constant(node)
+        if constant is None:
+            break
+        if leave_out:
+            leave_out -= 1
+        else:
+            part = constant.double() if constant.device.type == "cpu" else constant.float()
+            part = part.reciprocal() if kind.startswith("Div") else part
+            factor = part if factor is None else factor.to(part.device) * part
+        node = following[0]
+    return factor
+
+
+def _saved_constant(node: Any) -> torch.Tensor | None:
+    """The single number that a multiplication or division has kept of its other operand."""
+    names = ("_raw_saved_other", "_raw_saved_self") if node.name().startswith("Mul") else ("_raw_saved_other",)
+    for name in names:
+        saved = getattr(node, name, None)
+        data = saved.data if saved is not None and getattr(saved, "unpack_hook", saved) is None else None
+        if isinstance(data, torch.Tensor):
+            return data if data.numel() == 1 and not data.requires_grad else None
+    return None
+
+
+def _signed(index: int) -> int:
+    """Torch keeps -100 as an unsigned number of 64 bits."""
+    return index - (1 << 64) if index >= 1 << 63 else index
+
+
+def targets_of(losses: list[torch.Tensor]) -> list[tuple[Any, torch.Tensor]]:
+    """The (node, target) pairs that loss functions saved in the graphs of these losses, the last function's first.
 
     Only what was saved as it is: unpacking a value that the user's saved-tensor hooks have packed (offloading,
     activation checkpointing) would run their code. torch versions that do not tell the two apart give nothing.
     """
-    found: list[torch.Tensor] = []
+    found: list[tuple[Any, torch.Tensor]] = []
     pending = deque(loss.grad_fn for loss in losses if loss.grad_fn is not None)
     seen: set[Any] = set()
     while pending and len(seen) < NODES_SEARCHED:
@@ -68,6 +121,6 @@ def targets_of(losses: list[torch.Tensor]) -> list[torch.Tensor]:
         seen.add(node)
         saved = getattr(node, "_raw_saved_target", None)
         if saved is not None and getattr(saved, "unpack_hook", saved) is None and not saved.data.requires_grad:
-            found.append(saved.data)
+            found.append((node, saved.data))
         pending.extend(following for following, _ in node.next_functions if following is not None)
     return found

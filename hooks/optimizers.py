@@ -1,4 +1,4 @@
-"""Watch optimizers and gradient scalers: attempts to update, gradients as taken, parameters after."""
+"""Watch optimizers: attempts to update, gradients as taken, parameters and states after."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from align.hooks.identity import is_plain
+from align.hooks.optimizer_state import OptimizerState
 from align.hooks.roots import parameters_of
-from align.hooks.timeline import number_from
 from align.records import Phase
 
 if TYPE_CHECKING:
@@ -41,12 +41,13 @@ def _plain(value: Any) -> str:
 
 
 class OptimizerWatch:
-    """Follows every optimizer's step and every scaler's scale and step."""
+    """Follows every optimizer's step; `called` says whether one was called since a scaler asked."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._running: list[torch.optim.Optimizer] = []
-        self._optimizer_called = False
+        self._state = OptimizerState(recorder)
+        self.called = False
         self._gradient_seen: dict[int, Sighting] = {}
         self.updates: dict[int, Sighting] = {}
 
@@ -80,13 +81,14 @@ class OptimizerWatch:
         """Global pre-hook of `Optimizer.step`; wraps a closure, if there is one."""
         if not self._recorder.joins_training():
             return None
-        self._optimizer_called = True
+        self.called = True
         if any(running is optimizer for running in self._running):
             self._running.clear()  # its last step ended by an exception
         self._running.append(optimizer)
         if len(self._running) > 1:
             return None
         self._recorder.guarded(self._recorder.optimizer_seen, optimizer)
+        self._recorder.guarded(self._state.see_before, optimizer)
         itself, *rest = args  # torch hands its hooks the optimizer as the first argument
         closure = rest[0] if rest else kwargs.get("closure")
         if not callable(closure):
@@ -102,7 +104,7 @@ class OptimizerWatch:
         if self._running:
             self._running.pop()
         if not self._running:
-            self._recorder.guarded(self._see_after, optimizer)
+            self._recorder.guarded(self.see_after, optimizer)
 
     def _watched_closure(self, closure: Callable[[], Any], optimizer: torch.optim.Optimizer) -> Callable[[], Any]:
         def watched() -> Any:
@@ -145,41 +147,14 @@ class OptimizerWatch:
             return None
         return before.seen if self._recorder.trace.still_has(gradient, before.seen) else None
 
-    def _see_after(self, optimizer: torch.optim.Optimizer) -> None:
+    def see_after(self, optimizer: torch.optim.Optimizer) -> None:
+        """An attempt is over: record its parameters and its state."""
         recorder = self._recorder
         recorder.attempt_made(optimizer)
+        self._state.see_after(optimizer)
         if not recorder.recording or Phase.PARAM not in recorder.trace.phases:
             return
         for parameter in parameters_of(optimizer):
             name, slot = recorder.owner_of(parameter)
             if recorder.wants(name):
                 recorder.trace.see(Phase.PARAM, name, slot, parameter, shared=False)
-
-    # ---- GradScaler
-
-    def scaled(self, scaler: Any, unscaled: Any, result: Any) -> None:
-        """`GradScaler.scale` returned: remember which loss stands behind the scaled one."""
-        self._recorder.timeline.row.loss_scale = number_from(getattr(scaler, "_scale", None))
-        if isinstance(unscaled, torch.Tensor) and isinstance(result, torch.Tensor):
-            self._recorder.losses.remember(result, unscaled)
-
-    def scaler_step(self, original: Callable[..., Any], scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run `GradScaler.step`: one attempt, also when the optimizer is not called."""
-        outer, self._optimizer_called = self._optimizer_called, False
-        result = original(scaler, optimizer, *args, **kwargs)
-        called, self._optimizer_called = self._optimizer_called, outer or self._optimizer_called
-        self._recorder.guarded(self._after_scaler, scaler, optimizer, called=called)
-        return result
-
-    def _after_scaler(self, scaler: Any, optimizer: torch.optim.Optimizer, *, called: bool) -> None:
-        if not getattr(scaler, "_enabled", True):
-            return
-        row = self._recorder.timeline.row
-        if not called:
-            row.skipped = True
-            self._see_after(optimizer)
-            return
-        states = getattr(scaler, "_per_optimizer_states", {})
-        found = states.get(id(optimizer), {}).get("found_inf_per_device", {})
-        if getattr(optimizer, "_step_supports_amp_scaling", False):
-            row.found_inf.extend(number_from(flag) for flag in found.values())

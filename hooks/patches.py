@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grad
 from torch.optim import optimizer as optimizers
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ class Patches:
         for scaler in _scaler_classes():
             self._wrap(scaler, "scale", self._scale)
             self._wrap(scaler, "step", self._scaler_step)
+            self._wrap(scaler, "update", self._scaler_update)
+        if hasattr(clip_grad, "_clip_grads_with_norm_"):
+            # Inside clip_grad_norm_, which many modules have imported by name.
+            self._wrap(clip_grad, "_get_total_norm", self._total_norm)
+            self._wrap(clip_grad, "_clip_grads_with_norm_", self._clip_with_norm)
+        else:
+            self._wrap_both(clip_grad, nn.utils, "clip_grad_norm_", self._clip_norm)
+        self._wrap_both(clip_grad, nn.utils, "clip_grad_value_", self._clip_value)
         self._handles = [
             optimizers.register_optimizer_step_pre_hook(recorder.optimizers.before_step),
             optimizers.register_optimizer_step_post_hook(recorder.optimizers.after_step),
@@ -54,6 +63,12 @@ class Patches:
         original = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
         self._replaced.append((owner, name, original))
         setattr(owner, name, functools.wraps(original)(make(original)))
+
+    def _wrap_both(self, home: Any, package: Any, name: str, make: Callable[..., Callable[..., Any]]) -> None:
+        """Replace a function where it is defined and where its package offers it, by one wrapper."""
+        self._wrap(home, name, make)
+        self._replaced.append((package, name, getattr(package, name)))
+        setattr(package, name, getattr(home, name))
 
     def _module_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self._recorder
@@ -96,18 +111,71 @@ class Patches:
         def scale(scaler: Any, outputs: Any) -> Any:
             result = original(scaler, outputs)
             if recorder.in_training_thread():
-                recorder.guarded(recorder.optimizers.scaled, scaler, outputs, result)
+                recorder.guarded(recorder.scalers.scaled, scaler, outputs, result)
             return result
 
         return scale
 
+    def _scaler_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def update(scaler: Any, *args: Any, **kwargs: Any) -> None:
+            original(scaler, *args, **kwargs)
+            if recorder.in_training_thread():
+                recorder.guarded(recorder.scalers.updated, scaler)
+
+        return update
+
+    def _total_norm(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def total_norm(tensors: Any, norm_type: float = 2.0, *args: Any, **kwargs: Any) -> Any:
+            if recorder.in_training_thread():
+                recorder.clips.norm_type = float(norm_type)
+            return original(tensors, norm_type, *args, **kwargs)
+
+        return total_norm
+
+    def _clip_with_norm(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def clip(parameters: Any, max_norm: float, total_norm: torch.Tensor, *args: Any, **kwargs: Any) -> None:
+            if recorder.in_training_thread():
+                recorder.guarded(recorder.clips.clipped, total_norm, max_norm)
+            original(parameters, max_norm, total_norm, *args, **kwargs)
+
+        return clip
+
+    def _clip_norm(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """For versions of torch whose clip_grad_norm_ is one function."""
+        recorder = self._recorder
+
+        def clip(parameters: Any, max_norm: float, norm_type: float = 2.0, *args: Any, **kwargs: Any) -> Any:
+            norm = original(parameters, max_norm, norm_type, *args, **kwargs)
+            if recorder.in_training_thread():
+                recorder.clips.norm_type = float(norm_type)
+                recorder.guarded(recorder.clips.clipped, norm, max_norm)
+            return norm
+
+        return clip
+
+    def _clip_value(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def clip(parameters: Any, clip_value: float, *args: Any, **kwargs: Any) -> None:
+            if recorder.in_training_thread():
+                recorder.guarded(recorder.clips.clipped_by_value, clip_value)
+            original(parameters, clip_value, *args, **kwargs)
+
+        return clip
+
     def _scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        recorder, watch = self._recorder, self._recorder.optimizers
+        recorder, watch = self._recorder, self._recorder.scalers
 
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.closed or not recorder.in_training_thread():
                 return original(scaler, optimizer, *args, **kwargs)
-            return watch.scaler_step(original, scaler, optimizer, *args, **kwargs)
+            return watch.step(original, scaler, optimizer, *args, **kwargs)
 
         return step
 
@@ -129,6 +197,6 @@ def _scaler_classes() -> list[type]:
     found: list[type] = []
     for home in homes:
         scaler = getattr(home, "GradScaler", None)
-        if isinstance(scaler, type) and {"scale", "step"} <= set(vars(scaler)) and scaler not in found:
+        if isinstance(scaler, type) and {"scale", "step", "update"} <= set(vars(scaler)) and scaler not in found:
             found.append(scaler)
     return found

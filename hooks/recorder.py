@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import signal
+import socket
 import sys
 import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,28 +20,33 @@ import torch
 from torch import nn
 
 from align.capture_file import CaptureWriter
-from align.errors import CaptureError, CaptureFileError, UsageError
+from align.capture_request import drop_request, take_request
+from align.errors import CaptureError, CaptureFileError
 from align.hooks.calls import CallWatch
+from align.hooks.clipping import ClipWatch
 from align.hooks.compiling import CompilerSwitch
+from align.hooks.facts import FactLog
+from align.hooks.generators import see_generators
 from align.hooks.gradients import GradientWatch
-from align.hooks.identity import is_plain
+from align.hooks.initial import InitialState
 from align.hooks.losses import LossWatch
 from align.hooks.optimizers import MAXIMUM_SETTINGS, OptimizerWatch, settings_of
+from align.hooks.options import read_options
 from align.hooks.patches import Patches
 from align.hooks.progress import Progress
 from align.hooks.quiet import Quiet, grad_mode
 from align.hooks.roots import Root, Roots, living_optimizers
 from align.hooks.run_info import describe_run, ended_run, flags_now
-from align.hooks.steps import StepClock, parse_steps
+from align.hooks.scalers import ScalerWatch
+from align.hooks.steps import StepClock
 from align.hooks.timeline import Timeline, number_from
-from align.hooks.trace import Call, Seen, Sighting, Trace
-from align.records import INIT_STEP, Detail, Phase, RunInfo
+from align.hooks.trace import Call, Sighting, Trace
+from align.records import Phase, RunInfo
 
 MAXIMUM_NOTES = 20
 
 DEEPER = 2
 """By how much a module call is deeper for being watched, at most; the recursion limit is raised by as much."""
-ALL_PHASES = tuple(Phase)
 
 OTHER_THREAD = "Another thread trains too: only the first one that did is captured"
 
@@ -58,27 +63,38 @@ class Recorder:
     >>> with align.Recorder("run.h5", steps="0:3"):      # doctest: +SKIP
     ...     train()
 
-    `steps` are the steps to capture, `detail` is stats, sketch or tensors, `modules` are globs on module
-    names (all by default), `phases` the phases to keep. Raises CaptureError where the path cannot be written
-    or another recorder is open, and UsageError for options it cannot read. What goes wrong afterwards never
-    stops the training: it is counted, kept in the file and in `troubles`. `say` is given lines of progress.
+    `steps` are the steps to capture (the first three by default), of which `every` takes each n-th; `detail` is
+    stats, sketch or tensors; `modules` are globs on module names (all by default), `phases` the phases to keep.
+    `keep` are values that are kept whatever the detail: init, batches. `exponents` counts the exponents of all
+    floats, not only those of 16-bit gradients. `max_size` (bytes, or a text such as 2GB) is the size of the file
+    beyond which no values are kept. Raises CaptureError where the path cannot be written or another recorder is
+    open, and UsageError for options it cannot read. What goes wrong afterwards never stops the training: it is
+    counted, kept in the file and in `troubles`. `say` is given lines of progress.
     """
 
     def __init__(  # noqa: PLR0913  one keyword for each option of the command
         self,
         path: str | Path,
         *,
-        steps: str = "0:3",
+        steps: str | None = None,
+        every: int = 1,
         detail: str = "sketch",
         modules: Iterable[str] = (),
         phases: Iterable[str] = (),
+        keep: Iterable[str] = (),
+        exponents: bool = False,
+        max_size: int | str | None = None,
         stop: bool = False,
         force: bool = False,
         run: RunInfo | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.path = Path(path)
-        self.clock = StepClock(parse_steps(steps))
+        self.options = read_options(
+            steps=steps, every=every, detail=detail, modules=modules, phases=phases, keep=keep, exponents=exponents,
+            max_size=max_size,
+        )  # fmt: skip
+        self.clock = StepClock(self.options.choice)
         self.stop = stop
         self.closed = True
         self._in_backward = False
@@ -86,21 +102,20 @@ class Recorder:
         self.troubles: Counter[str] = Counter()
         self.compile_seen = False
         self._force = force
-        self._progress = Progress(say, steps) if say is not None else None
-        self._detail = _parse_detail(detail)
-        self._phases = _parse_phases(phases)
-        self._modules = (modules,) if isinstance(modules, str) else tuple(modules)
+        self._progress = Progress(say, self.options.steps) if say is not None else None
         self._wanted: dict[str, bool] = {}
-        self._initial: dict[int, tuple[Any, list[Sighting]]] = {}
-        self._initial_written = False
+        self._begun = False
         self._steps_written: list[int] = []
         self._quiet = Quiet()
-        self.run_info = run or RunInfo()
         self.run_info = replace(
-            self.run_info,
-            detail=str(self._detail),
-            phases=tuple(str(phase) for phase in self._phases),
-            steps_requested=steps,
+            run or RunInfo(),
+            detail=str(self.options.detail),
+            phases=tuple(str(phase) for phase in self.options.phases),
+            steps_requested=self.options.steps,
+            modules_requested=self.options.modules,
+            kept=tuple(sorted(self.options.keep)),
+            process_id=os.getpid(),
+            host=socket.gethostname(),
         )
 
     # ---- opening and closing
@@ -114,12 +129,17 @@ class Recorder:
             )
         self.run_info = describe_run(self.run_info)
         self.writer = CaptureWriter(self.path, self.run_info, force=self._force)
-        self.trace = Trace(self.writer, self._detail, frozenset(self._phases), self.note_trouble)
+        drop_request(self.path)
+        self.facts = FactLog()
+        self.trace = Trace(self.writer, self.options, self.facts, self.note_trouble)
+        self.initial = InitialState(self)
         self.roots = Roots()
         self.timeline = Timeline(self.writer)
         self.calls = CallWatch(self)
         self.gradients = GradientWatch(self)
         self.optimizers = OptimizerWatch(self)
+        self.scalers = ScalerWatch(self)
+        self.clips = ClipWatch(self)
         self.losses = LossWatch(self)
         self._patches = Patches(self)
         self._patches.install()
@@ -152,6 +172,7 @@ class Recorder:
         was_open, self.closed = not self.closed, True
         if os.getpid() != self._process:
             return
+        drop_request(self.path)
         self.run_info = ended_run(
             self.run_info, error, failed_in=self.calls.failed_in, steps_seen=self.clock.step, notes=self.notes()
         )
@@ -246,7 +267,7 @@ class Recorder:
         """The globs of `modules` that matched no name, once a step was captured."""
         if not self._steps_written:
             return []
-        return [glob for glob in self._modules if not any(fnmatchcase(name, glob) for name in self._wanted)]
+        return self.options.unmatched(self._wanted)
 
     @property
     def steps_written(self) -> list[int]:
@@ -255,41 +276,43 @@ class Recorder:
 
     def wants(self, name: str) -> bool:
         """Whether records of this module are kept."""
-        if not self._modules:
+        if not self.options.modules:
             return True
         known = self._wanted.get(name)
         if known is None:
-            known = self._wanted[name] = any(fnmatchcase(name, pattern) for pattern in self._modules)
+            known = self._wanted[name] = self.options.matches(name)
         return known
 
     def owner_of(self, parameter: torch.Tensor) -> tuple[str, str]:
         """The owning module and local name of a parameter; `<parameters>` for one of no known module."""
         return self.roots.owner(parameter)
 
-    def call_to_repeat(self, name: str) -> Call | None:
-        """The latest call of this module in this step whose forward ran without a graph and is repeated now."""
-        for forward in reversed(self.trace.reached):
+    def call_to_repeat(self, name: str, within: Call | None) -> Call | None:
+        """The call of this module in this step that an activation checkpoint repeats now.
+
+        Checkpoints are repeated from the last to the first, the calls inside one in their own order.
+        """
+        if within is not None:
+            same = (call for call in within.forward.calls if call.parent is within and call.name == name)
+            return next((call for call in same if not call.recomputed), None)
+        for forward in reversed((*self.trace.reached, *self.trace.pending)):
             for call in reversed(forward.calls):
-                if call.name == name and not call.recomputed and not call.has_graph:
+                if call.name == name and not call.recomputed:
                     return call
         return None
 
-    def see_initial_state(self, root: Root) -> None:
-        """Record parameters and buffers before the first update; again if they were loaded meanwhile."""
-        if not self.run_info.parameters_on:
-            self._note_device(root)
-        module = root.reference()
-        if module is None or Phase.INIT not in self._phases:
-            return
-        tensors = [*module.parameters(), *module.buffers()]
-        # Not the buffers: the first forward of a step may change them (BatchNorm), and what they were before counts.
-        signature = [(id(parameter), *_state(parameter)) for parameter in module.parameters()]
-        known = self._initial.get(id(root))
-        if known is None or known[0] != signature:
-            root.read()
-            owned = [(*self.owner_of(tensor), tensor) for tensor in tensors]
-            wanted = [self.trace.initial(name, slot, tensor) for name, slot, tensor in owned if self.wants(name)]
-            self._initial[id(root)] = (signature, wanted)
+    @property
+    def step_before_captured(self) -> bool:
+        """Whether the step before this one is in the file."""
+        return bool(self._steps_written) and self._steps_written[-1] == self.clock.step - 1
+
+    def load_initial(self, root: Root) -> None:
+        """Give a root its initial values from another capture, where that was asked for."""
+
+    def tap(self, name: str, tensor: torch.Tensor) -> None:
+        """Record a tensor that no hook can see, as the output of a module of this name."""
+        if self.recording and self.in_training_thread():
+            self.guarded(self.calls.tap, name, tensor)
 
     def _note_device(self, root: Root) -> None:
         module = root.reference()
@@ -304,21 +327,40 @@ class Recorder:
     # ---- what happens in the run
 
     def outermost_call_begins(self, module: nn.Module) -> None:
-        """A training forward closes the step in which an attempt was made; the first one shows the initial state."""
-        if self.closed or not grad_mode() or not (self.clock.attempted or self._initial_due):
+        """A training forward closes the step in which an attempt was made and begins the next one."""
+        if self.closed or not (self.clock.attempted or not self._begun or self.initial.due):
+            return
+        if not grad_mode():
+            if self.initial.due:
+                self.guarded(self._see_teacher, module)
             return
         root = self.guarded(self.roots.resolve, module)
         if root is None or not root.trainable or not self.joins_training():
             return
         if self.clock.attempted:
             self._roll_over()
-        if self._initial_due:
-            self.guarded(self.see_initial_state, root)
+        if self.initial.due:
+            self.guarded(self._see_initial, root)
+        if not self._begun:
+            self._begun = True
+            self.guarded(self._step_begins)
 
-    @property
-    def _initial_due(self) -> bool:
-        """Whether no update has been attempted yet, so that parameters are still the initial ones."""
-        return self.clock.step == 0 and not self.clock.attempted and not self.trace.micro
+    def _see_initial(self, root: Root) -> None:
+        if not self.run_info.parameters_on:
+            self._note_device(root)
+            for adopted in self.roots.adopt():
+                self.initial.see(adopted)
+        self.initial.see(root)
+
+    def _see_teacher(self, module: nn.Module) -> None:
+        """A module without trained parameters takes part in the first step: what it starts from matters too."""
+        root = self.roots.resolve(module)
+        if not root.trainable and root.owners:
+            self.initial.see(root)
+
+    def _step_begins(self) -> None:
+        if self.recording and Phase.RNG in self.trace.phases:
+            see_generators(self.trace, self.run_info.parameters_on or "cpu")
 
     def backward_begins(self, tensors: list[torch.Tensor]) -> None:
         """A top-level backward begins; it belongs to a new step if an attempt was made before it."""
@@ -347,7 +389,7 @@ class Recorder:
     def attempt_made(self, optimizer: torch.optim.Optimizer) -> None:
         """An attempt to update is over, whether the update was made or skipped."""
         self.clock.attempted = True
-        settings = settings_of(optimizer)
+        settings = settings_of(optimizer)  # of the whole run, also outside the captured steps
         if settings not in self.run_info.optimizers and len(self.run_info.optimizers) < MAXIMUM_SETTINGS:
             self.run_info = replace(self.run_info, optimizers=(*self.run_info.optimizers, settings))
         row = self.timeline.row
@@ -372,10 +414,10 @@ class Recorder:
 
     def _close_step(self) -> None:
         step = self.clock.step
-        updates = [sighting.seen for sighting in self.optimizers.updates.values()]
+        updates = list(self.optimizers.updates.values())
         if updates:
             self.timeline.row.gradient_norm = lambda: _joint_norm(updates)
-        self._write_initial()
+        self.initial.write()
         if self.clock.wanted:
             self.writer.append_modules(list(self.calls.module_facts.values()))
             self.trace.commit(step)
@@ -384,18 +426,19 @@ class Recorder:
                 self._progress.captured(step, last=self.clock.choice.over_after(step), stop=self.stop)
         else:
             self.trace.forget()
-        self.optimizers.begin_step()
+        self.facts.clear()
+        for watch in (self.optimizers, self.scalers, self.clips):
+            watch.begin_step()
         self.timeline.close_step()
+        self._begun = False
         self.clock.advance()
+        self._read_request()
 
-    def _write_initial(self) -> None:
-        if self._initial_written:
-            return
-        self._initial_written = True
-        sightings = [sighting for _, group in self._initial.values() for sighting in group]
-        if sightings:
-            self.trace.write(INIT_STEP, sightings)
-        self._initial.clear()
+    def _read_request(self) -> None:
+        """Capture the steps that `align capture-now` asks for."""
+        wanted = take_request(self.path)
+        if wanted:
+            self.clock.choice = self.clock.choice.with_range(self.clock.step, self.clock.step + wanted)
 
 
 def _parameters(root: Root) -> list[torch.Tensor]:
@@ -403,21 +446,15 @@ def _parameters(root: Root) -> list[torch.Tensor]:
     return list(module.parameters()) if module is not None else []
 
 
-def _state(tensor: torch.Tensor) -> tuple[int, int]:
-    """Changes when the tensor's values are loaded or replaced."""
-    if torch.nn.parameter.is_lazy(tensor):
-        return (0, 0)
-    return (tensor.data_ptr() if is_plain(tensor) else 0, 0 if tensor.is_inference() else tensor._version)
-
-
-def _joint_norm(updates: list[Seen]) -> float:
+def _joint_norm(updates: list[Sighting]) -> float:
     """The norm of all gradients as they were taken; infinite when any of them holds a NaN or Inf."""
-    stats = [seen.measured.stats for seen in updates if seen.measured and seen.measured.stats]
-    if len(stats) < len(updates):
-        return math.nan  # a sparse gradient, of which no norm is known
-    if any(found.nonfinite for found in stats):
+    stats = [one.seen.measured.stats for one in updates if one.seen.measured and not one.layout.startswith("sparse")]
+    known = [found for found in stats if found is not None]
+    if len(known) < len(updates):
+        return math.nan  # a sparse gradient, whose elements are still to be added up
+    if any(found.nonfinite for found in known):
         return math.inf
-    return math.sqrt(sum(found.total_squares for found in stats))
+    return math.sqrt(sum(found.total_squares for found in known))
 
 
 def _raised_by_signal_handler(error: BaseException) -> bool:
@@ -426,22 +463,10 @@ def _raised_by_signal_handler(error: BaseException) -> bool:
     return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def _parse_detail(text: str) -> Detail:
-    try:
-        return Detail(text)
-    except ValueError:
-        raise UsageError(f"Cannot capture at detail '{text}': choose stats, sketch or tensors.") from None
-
-
-def _parse_phases(names: Iterable[str]) -> tuple[Phase, ...]:
-    chosen = []
-    for name in names.split(",") if isinstance(names, str) else names:
-        try:
-            chosen.append(Phase(name.strip()))
-        except ValueError:
-            known = ", ".join(str(phase) for phase in Phase)
-            raise UsageError(f"Cannot capture the phase '{name}': choose from {known}.") from None
-    return tuple(chosen) or ALL_PHASES
+def tap(name: str, tensor: object) -> None:
+    """Hand a tensor to the recorder that is open; see `align.tap`."""
+    if _active and isinstance(tensor, torch.Tensor):
+        _active[0].tap(name, tensor)
 
 
 def _forget_in_child() -> None:

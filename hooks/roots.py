@@ -36,11 +36,17 @@ Owner = tuple[str, str]
 
 @dataclass(slots=True)
 class Root:
-    """One outermost module with the names of all that it holds, by identity."""
+    """One outermost module with the names of all that it holds, by identity.
+
+    `kept` says that a backward has followed one of its calls; `adopted` that it was found through its optimizer
+    before it was called.
+    """
 
     reference: weakref.ref[nn.Module]
     prefix: str
     trainable: bool
+    kept: bool = False
+    adopted: bool = False
     names: dict[int, str] = field(default_factory=dict)
     owners: dict[int, Owner] = field(default_factory=dict)
     class_names: dict[str, str] = field(default_factory=dict)
@@ -102,11 +108,30 @@ class Roots:
         self.known = [known for known in self.known if known.reference() is not None]
         for known in self.known:
             if id(inner) in known.names:
+                known.adopted = known.adopted and known.reference() is not inner
                 self._by_module[id(module)] = known
                 return known
         root = self._new_root(inner)
         self._by_module[id(module)] = root
         return root
+
+    def adopt(self) -> list[Root]:
+        """Find the modules whose parameters an optimizer trains though none of them has been called yet."""
+        found = []
+        for reference in self._optimizers:
+            optimizer = reference()
+            wanted = frozenset(optimizer_parameters(optimizer)) if optimizer is not None else frozenset()
+            if not wanted or any(wanted & root.owners.keys() for root in self.known):
+                continue
+            holder = _smallest_holding(wanted, None)
+            if holder is not None:
+                found.append(self._add(holder, trainable=True))
+                found[-1].adopted = True
+        return found
+
+    def optimizer_number(self, optimizer: torch.optim.Optimizer) -> int:
+        """The position of an optimizer among all that were made in the run."""
+        return next((number for number, one in enumerate(self._optimizers) if one() is optimizer), 0)
 
     def owner(self, tensor: torch.Tensor) -> Owner:
         """The owning module and local name of a parameter or buffer; `<parameters>` for one of no known module."""
@@ -141,6 +166,11 @@ class Roots:
 
     def _new_root(self, module: nn.Module) -> Root:
         holder, trainable = self._holder(module)
+        inside = {id(member) for member in holder.modules()}
+        self.known = [root for root in self.known if not (root.adopted and id(root.reference()) in inside)]
+        return self._add(holder, trainable=trainable)
+
+    def _add(self, holder: nn.Module, *, trainable: bool) -> Root:
         first = trainable and not any(root.trainable and not root.prefix for root in self.known)
         prefix = "" if first else self._free_prefix(holder)
         root = Root(weakref.ref(holder), prefix, trainable)
@@ -219,25 +249,30 @@ def _named(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Module]]:
             yield from _named(child, f"{path}.{name}" if path else name)
 
 
-def _smallest_holding(wanted: frozenset[int], member: nn.Module) -> nn.Module | None:
-    """Among all live modules that contain the member, the smallest that holds the parameters."""
+def _smallest_holding(wanted: frozenset[int], member: nn.Module | None) -> nn.Module | None:
+    """Among all live modules that are or contain the member, the smallest that holds the parameters.
+
+    Without a member, among all that own one of the parameters or contain such a module.
+    """
     parents: dict[int, list[nn.Module]] = {}
+    pending = [] if member is None else [member]
     for candidate in gc.get_objects():
         if _is_module(candidate):
+            if member is None and any(id(parameter) in wanted for parameter in candidate._parameters.values()):
+                pending.append(candidate)
             for child in candidate._modules.values():
                 if child is not None:
                     parents.setdefault(id(child), []).append(candidate)
     best: tuple[int, nn.Module] | None = None
-    pending, seen = [member], {id(member)}
+    seen = {id(module) for module in pending}
     while pending:
-        for parent in parents.get(id(pending.pop()), ()):
-            if id(parent) in seen:
-                continue
-            seen.add(id(parent))
-            pending.append(parent)
-            size = sum(1 for _ in parent.modules())
-            if (best is None or size < best[0]) and wanted <= {id(parameter) for parameter in parent.parameters()}:
-                best = (size, parent)
+        module = pending.pop()
+        size = sum(1 for _ in module.modules())
+        if (best is None or size < best[0]) and wanted <= {id(parameter) for parameter in module.parameters()}:
+            best = (size, module)
+        unseen = [parent for parent in parents.get(id(module), ()) if id(parent) not in seen]
+        seen.update(map(id, unseen))
+        pending.extend(unseen)
     return best[1] if best else None
 
 

@@ -18,24 +18,37 @@ STEP_RANGE = re.compile(r"([0-9]+)?(:)?([0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class StepChoice:
-    """The steps to capture, as half-open ranges in ascending order."""
+    """The steps to capture: half-open ranges in ascending order, of each the first and then every n-th."""
 
     ranges: tuple[tuple[int, int], ...]
+    every: int = 1
 
     def __contains__(self, step: int) -> bool:
-        return any(first <= step < end for first, end in self.ranges)
+        return any(first <= step < end and not (step - first) % self.every for first, end in self.ranges)
 
     def over_after(self, step: int) -> bool:
         """Whether no wanted step comes after this one."""
-        return all(end <= step + 1 for _, end in self.ranges)
+        return not any(self._next(first, step) < end for first, end in self.ranges)
+
+    def with_range(self, first: int, end: int) -> StepChoice:
+        """The same and all steps of one more range; those of an earlier `every` stay as they are."""
+        if self.every == 1:
+            return StepChoice(tuple(sorted((*self.ranges, (first, end)))))
+        return StepChoice(tuple(sorted((*self.ranges, *((step, step + 1) for step in range(first, end))))), self.every)
+
+    def _next(self, first: int, step: int) -> int:
+        """The next step after this one that a range beginning at `first` would choose."""
+        return first if step < first else step + self.every - (step - first) % self.every
 
 
-def parse_steps(text: str) -> StepChoice:
+def parse_steps(text: str, every: int = 1) -> StepChoice:
     """Read `0:3`, `5`, `0:3,100,1000:1002` or `10:` (all from 10 on).
 
-    Raises UsageError where the text is none of these.
+    Raises UsageError where the text is none of these, or where `every` is below 1.
     """
     ranges = []
+    if every < 1:
+        raise UsageError(f"Cannot capture every {every} steps: --every takes 1 or more.")
     if not isinstance(text, str):
         raise UsageError(_wrong_steps(text))
     for part in text.split(","):
@@ -50,7 +63,7 @@ def parse_steps(text: str) -> StepChoice:
         if end <= first:
             raise UsageError(_wrong_steps(text))
         ranges.append((first, end))
-    return StepChoice(tuple(sorted(ranges)))
+    return StepChoice(tuple(sorted(ranges)), every)
 
 
 def _wrong_steps(text: str) -> str:

@@ -64,8 +64,13 @@ class OpenRow:
     losses: list[Number] = field(default_factory=list)
     learning_rate: Number = field(default_factory=Number)
     loss_scale: Number = field(default_factory=Number)
+    loss_scale_after: Number = field(default_factory=Number)
+    clip_norm: Number = field(default_factory=Number)
+    clip_limit: Number = field(default_factory=Number)
+    overflow: Number = field(default_factory=Number)
     found_inf: list[Number] = field(default_factory=list)
     gradient_norm: Callable[[], float] | None = None
+    clips_l2: bool = False
     seconds: float = UNKNOWN
     skipped: bool = False
     micros: int = 0
@@ -74,7 +79,10 @@ class OpenRow:
     @property
     def ready(self) -> bool:
         """Whether all numbers have arrived."""
-        numbers = (*self.losses, self.learning_rate, self.loss_scale, *self.found_inf)
+        numbers = (
+            *self.losses, self.learning_rate, self.loss_scale, self.loss_scale_after, self.clip_norm,
+            self.clip_limit, self.overflow, *self.found_inf,
+        )  # fmt: skip
         return all(number.ready for number in numbers)
 
     def finished(self) -> TimelineRow:
@@ -86,13 +94,24 @@ class OpenRow:
             loss=sum(losses) / len(losses) if losses else UNKNOWN,
             learning_rate=self.learning_rate.read(),
             loss_scale=self.loss_scale.read(),
-            gradient_norm=self.gradient_norm() if self.gradient_norm else UNKNOWN,
+            gradient_norm=self.gradient_norm() if self.gradient_norm else self._norm_after_clipping(),
             seconds=self.seconds,
             skipped=self.skipped or found_inf,
             nonfinite=any(not math.isfinite(loss) for loss in losses),
             micros=self.micros,
             optimizer=", ".join(dict.fromkeys(self.optimizers)),
+            loss_scale_after=self.loss_scale_after.read(),
+            clip_norm=self.clip_norm.read(),
+            clip_limit=self.clip_limit.read(),
+            overflow=self.overflow.read() > 0,
         )
+
+    def _norm_after_clipping(self) -> float:
+        """What torch leaves of a Euclidean norm: limit / (norm + 1e-6) of it, at most all."""
+        if not self.clips_l2:
+            return UNKNOWN
+        norm, limit = self.clip_norm.read(), self.clip_limit.read()
+        return norm * min(1.0, limit / (norm + 1e-6)) if math.isfinite(norm) else norm
 
 
 class Timeline:

@@ -10,23 +10,36 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn.parameter import is_lazy
 
 from align.capture_file import CaptureWriter
-from align.hashing import hash_bytes
+from align.hashing import hash_bytes, row_hashes
+from align.hooks.facts import FactLog
 from align.hooks.identity import Identities, is_plain
+from align.hooks.layout import layout_of
 from align.hooks.measure import Measured, Measurements
+from align.hooks.options import Options
 from align.hooks.values import as_array, dtype_name
-from align.records import Detail, Phase, TensorKey, TensorRecord
+from align.records import INIT_STEP, Detail, Phase, TensorKey, TensorRecord
 
-AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM)
+if TYPE_CHECKING:
+    from align.hooks.roots import Root
+
+AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM, Phase.OPTIMIZER)
 """Phases that belong to the step as a whole, hence to no micro-step."""
 
 MAXIMUM_RECORDS = 250_000
 """How many records of one step are kept: about 300 MB."""
+
+GRADIENTS = (Phase.BACKWARD, Phase.GRADIENT, Phase.UPDATE)
+"""Phases whose 16-bit tensors get exponent counts: where a loss scale is too small shows there."""
+
+SIXTEEN_BITS = (torch.float16, torch.bfloat16)
 
 MAXIMUM_TEACHER_CALLS = 8
 """How many calls of modules without gradient are held while no backward has come."""
@@ -44,6 +57,7 @@ class Call:
     has_graph: bool = False
     recomputed: bool = False
     had_children: bool = False
+    training: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +66,8 @@ class Seen:
 
     measured: Measured | None
     hash: int | None = None
+    rows: NDArray[np.uint64] | None = None
+    wants_rows: bool = False
     waiting_copy: torch.Tensor | None = None
     handle: Any = None
     computed: bool = False
@@ -72,6 +88,8 @@ class Sighting:
     micro: int = 0
     number: int = 0
     total: bool = False
+    recomputed: bool = False
+    layout: str = ""
 
     def key(self, step: int) -> TensorKey:
         """The key under which the file knows it."""
@@ -83,8 +101,9 @@ class Sighting:
 
 @dataclass(slots=True, eq=False)
 class Forward:
-    """One outermost call and all that happened in it."""
+    """One outermost call of a root and all that happened in it."""
 
+    root: Root | None = None
     teacher: bool = False
     after_attempt: bool = False
     calls: list[Call] = field(default_factory=list)
@@ -103,14 +122,14 @@ class Forward:
 class Trace:
     """The sightings of the current step and of the forwards that no backward has reached yet."""
 
-    def __init__(
-        self, writer: CaptureWriter, detail: Detail, phases: frozenset[Phase], trouble: Callable[[str], None]
-    ) -> None:
+    def __init__(self, writer: CaptureWriter, options: Options, facts: FactLog, trouble: Callable[[str], None]) -> None:
         self.writer = writer
         self._trouble = trouble
-        self.detail = detail
-        self.phases = phases
-        self.measurements = Measurements(with_sketch=detail is not Detail.STATS)
+        self.options = options
+        self.detail = options.detail
+        self.phases = frozenset(options.phases)
+        self.facts = facts
+        self.measurements = Measurements(with_sketch=self.detail is not Detail.STATS)
         self.pending: list[Forward] = []
         self.reached: list[Forward] = []
         self.micro = 0
@@ -133,31 +152,41 @@ class Trace:
         equal: bool = False,
         shared: bool = True,
         total: bool = False,
+        recomputed: bool = False,
+        keep: bool = False,
+        rows: bool = False,
         same: Seen | None = None,
     ) -> Sighting:
         """Record a tensor as it is now.
 
         `equal` adds the hash, `shared` lets it refer to an earlier record of the very same tensor, `same` is what is
-        known of these very values already.
+        known of these very values already, `keep` keeps the values whatever the detail, `rows` adds one hash for each
+        `tensor[i]`.
         """
-        seen = same or self._seen(tensor, equal=equal or not tensor.is_floating_point(), shared=shared)
+        exponents = self.options.exponents or (phase in GRADIENTS and tensor.dtype in SIXTEEN_BITS)
+        equal = equal or rows or not tensor.is_floating_point()
+        seen = same or self._seen(tensor, equal=equal, shared=shared, exponents=exponents, rows=rows)
+        if keep and seen.measured is not None and seen.handle is None:
+            self._keep_values(seen, tensor)
         seen.computed = seen.computed or slot.startswith("output")
         sighting = self._sighting(phase, name, slot, tensor, seen)
-        sighting.call, sighting.total = call, total
+        sighting.call, sighting.total, sighting.recomputed = call, total, recomputed
         if phase in AFTER_BACKWARD:
             sighting.micro = 0
-        if call is not None and phase is not Phase.BACKWARD:
+        if call is not None and phase is not Phase.BACKWARD and not call.forward.numbered:
             call.forward.sightings.append(sighting)
         else:
             self._kept.append(sighting)
         return sighting
 
-    def initial(self, name: str, slot: str, tensor: torch.Tensor) -> Sighting:
+    def initial(self, name: str, slot: str, tensor: torch.Tensor, *, keep: bool) -> Sighting:
         """A parameter or buffer before step 0, hashed at once so that no copy of it waits on the device."""
         plain = is_plain(tensor)
-        seen = self._new_seen(tensor) if plain else Seen(None)
+        seen = self._new_seen(tensor, plain=plain)
         if plain:
             seen.hash = hash_bytes(as_array(tensor))
+        if keep and plain and seen.handle is None:
+            self._keep_values(seen, tensor)
         return self._sighting(Phase.INIT, name, slot, tensor, seen)
 
     def knows(self, tensor: torch.Tensor) -> bool:
@@ -175,17 +204,20 @@ class Trace:
         self._numbers[name, slot] += 1
         return number
 
-    def _seen(self, tensor: torch.Tensor, *, equal: bool, shared: bool) -> Seen:
+    def _seen(
+        self, tensor: torch.Tensor, *, equal: bool, shared: bool, exponents: bool = False, rows: bool = False
+    ) -> Seen:
         if not is_plain(tensor):
-            return Seen(None)
+            return self._new_seen(tensor, plain=False)
         known = self._identities.find(tensor) if shared else None
         if known is None or not self.still_has(tensor, known):
-            known = self._new_seen(tensor)
+            known = self._new_seen(tensor, exponents=exponents)
             if shared:
                 self._identities.remember(tensor, known)
-        if equal and known.hash is None and known.waiting_copy is None:
+        known.wants_rows = known.wants_rows or (rows and tensor.dim() > 0)
+        if equal and (known.hash is None or known.wants_rows) and known.waiting_copy is None:
             if tensor.device.type == "cpu":
-                known.hash = hash_bytes(as_array(tensor))
+                _hash(known, tensor)
             else:
                 known.waiting_copy = tensor.detach().clone()
         return known
@@ -199,24 +231,29 @@ class Trace:
             return True
         if seen.hash is not None:
             return seen.hash == hash_bytes(as_array(tensor))
-        return self.measurements.still_has(tensor, seen.measured.stats)
+        return self.measurements.still_has(tensor, seen.measured)
 
-    def _new_seen(self, tensor: torch.Tensor) -> Seen:
+    def _new_seen(self, tensor: torch.Tensor, *, exponents: bool = False, plain: bool = True) -> Seen:
         try:
-            seen = Seen(self.measurements.measure(tensor))
+            seen = Seen(self.measurements.measure(tensor, exponents=exponents))
         except (RuntimeError, NotImplementedError, TypeError) as error:
             # A kind of tensor that we do not know: what is known of it is kept, and that there was trouble.
             self._trouble(f"Cannot measure a {dtype_name(tensor.dtype)} tensor: {error}")
             return Seen(None)
-        if self.detail is Detail.TENSORS:
-            seen.handle = self.writer.add_values(as_array(tensor), dtype_name(tensor.dtype))
+        if self.detail is Detail.TENSORS and plain:
+            self._keep_values(seen, tensor)
         return seen
+
+    def _keep_values(self, seen: Seen, tensor: torch.Tensor) -> None:
+        seen.handle = self.writer.add_values(as_array(tensor), dtype_name(tensor.dtype))
 
     def _sighting(self, phase: Phase, name: str, slot: str, tensor: torch.Tensor, seen: Seen) -> Sighting:
         self._sequence += 1
         shape = () if is_lazy(tensor) or tensor.is_nested else tuple(int(size) for size in tensor.shape)
         dtype = dtype_name(tensor.dtype)
-        return Sighting(self._sequence, phase, name, slot, dtype, shape, seen, micro=self.micro)
+        return Sighting(
+            self._sequence, phase, name, slot, dtype, shape, seen, micro=self.micro, layout=layout_of(tensor)
+        )
 
     # ---- keeping
 
@@ -234,6 +271,8 @@ class Trace:
         if forward.reached:
             return
         forward.reached = True
+        if forward.root is not None:
+            forward.root.kept = True
         self.reached.append(forward)
         if forward in self.pending:
             self.pending.remove(forward)
@@ -257,8 +296,18 @@ class Trace:
             for call in forward.calls:
                 call.micro, call.number = self.micro, counts[call.name]
                 counts[call.name] += 1
+            self._note_modes(forward)
             self._kept.extend(forward.sightings)
             forward.sightings = []
+
+    def _note_modes(self, forward: Forward) -> None:
+        """Whether the root was in training mode, and every module whose mode is another one."""
+        if Phase.FORWARD not in self.phases or not forward.calls:
+            return
+        outermost = forward.calls[0]
+        for call in forward.calls:
+            if call.name and (call is outermost or call.training != outermost.training):
+                self.facts.note(Phase.FORWARD, call.name, "training", call.training, micro=call.micro, call=call.number)
 
     def _limit(self) -> None:
         """A step that never ends (backward after backward, no update) must not fill the memory."""
@@ -285,14 +334,16 @@ class Trace:
         for order, sighting in enumerate(sightings):
             seen = sighting.seen
             if seen.waiting_copy is not None:
-                seen.hash, seen.waiting_copy = hash_bytes(as_array(seen.waiting_copy)), None
+                _hash(seen, seen.waiting_copy)
+                seen.waiting_copy = None
             key = _free_key(sighting.key(step), taken)
             taken.add(key)
             same_as = first_of.setdefault(id(seen), order) if seen.measured is not None else order
             if same_as == order and seen.handle is not None:
                 values[order] = seen.handle
             records.append(_record(sighting, key, order, same_as if same_as < order else None))
-        self.writer.commit(step, records, values)
+        facts = [] if step == INIT_STEP else self.facts.take(step)
+        self.writer.commit(step, records, values, facts)
         self.records_written += len(records)
 
     def forget(self) -> None:
@@ -314,8 +365,18 @@ def _record(sighting: Sighting, key: TensorKey, order: int, same_as: int | None)
         key=key, order=order, dtype=sighting.dtype, shape=sighting.shape, stats=measured.stats,
         hash=sighting.seen.hash, sketch=measured.sketch, resolution=measured.resolution, same_as=same_as,
         within=parent.name if parent else "", within_call=parent.number if parent else 0,
-        total=sighting.total, has_values=sighting.seen.handle is not None,
+        total=sighting.total, recomputed=sighting.recomputed, layout=sighting.layout,
+        has_values=sighting.seen.handle is not None, row_hashes=sighting.seen.rows, exponents=measured.exponents,
     )  # fmt: skip
+
+
+def _hash(seen: Seen, tensor: torch.Tensor) -> None:
+    """Hash the values, and each row where that was asked for."""
+    array = as_array(tensor)
+    if seen.hash is None:
+        seen.hash = hash_bytes(array)
+    if seen.wants_rows and seen.rows is None and array.ndim:
+        seen.rows = row_hashes(array)
 
 
 def _free_key(key: TensorKey, taken: set[TensorKey]) -> TensorKey:

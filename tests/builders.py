@@ -16,6 +16,7 @@ from align.diagnosis import diagnose
 from align.hashing import hash_bytes
 from align.records import (
     DiffResult,
+    Fact,
     ModuleInfo,
     Phase,
     RunInfo,
@@ -72,12 +73,14 @@ def write_capture(
     modules: Sequence[ModuleInfo] = (),
     run: RunInfo | None = None,
     timeline: Sequence[TimelineRow] = (),
+    facts: Mapping[int, Sequence[Fact]] | None = None,
 ) -> Path:
     """Write records through the real file."""
     info = run or RunInfo(outcome="finished")
     writer = CaptureWriter(path, info)
     for step, records in steps.items():
-        writer.commit(step, [replace(record, order=order) for order, record in enumerate(records)], {})
+        ordered = [replace(record, order=order) for order, record in enumerate(records)]
+        writer.commit(step, ordered, {}, (facts or {}).get(step, ()))
     writer.append_modules(modules)
     writer.append_timeline(timeline)
     writer.close(info)

@@ -7,14 +7,14 @@ one or several pieces (the other device), and records what a capture of such a r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from align.records import INIT_STEP, ModuleInfo, Phase, RunInfo, TensorKey, TensorRecord, TimelineRow
+from align.records import INIT_STEP, Fact, ModuleInfo, Phase, RunInfo, TensorKey, TensorRecord, TimelineRow
 from tests.builders import Array, record_of, write_capture
 
 Fault: TypeAlias = Callable[[Array], Array]
@@ -34,7 +34,9 @@ class Setup:
     """One run: where it differs from the default says what a test is about.
 
     `faults` maps a point (`forward blocks.0.mlp.fc`, `between blocks.0`, `backward blocks.1.attn.k`,
-    `gradient blocks.0.mlp.fc.weight`, `loss`, `update`) at a step to what is done to the tensor there.
+    `gradient blocks.0.mlp.fc.weight`, `loss`, `update`) at a step to what is done to the tensor there. `evidence`
+    records, in the middle of each step, what is never compared: generators, batches of a loader, what a checkpoint
+    computed again, optimizer states.
     """
 
     pieces: int = 1
@@ -52,6 +54,9 @@ class Setup:
     drop: frozenset[Phase] = frozenset()
     targets: Fault | None = None
     batch: Fault | None = None
+    facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    evidence: bool = False
 
 
 class Model:
@@ -89,7 +94,10 @@ class Model:
         if self.setup.detail == "stats":
             steps = {step: [replace(record, sketch=None) for record in records] for step, records in steps.items()}
         run = replace(self.setup.run, detail=self.setup.detail)
-        return write_capture(path, steps, modules=self._modules(), run=run, timeline=timeline)
+        modules = [
+            replace(module, config=self.setup.configs.get(module.name, module.config)) for module in self._modules()
+        ]
+        return write_capture(path, steps, modules=modules, run=run, timeline=timeline, facts=self.setup.facts)
 
     # Parameters and modules
 
@@ -139,6 +147,17 @@ class Model:
         return ModuleInfo(name, "Linear", compute_dtype=self.dtype, matmul=True)
 
     # Recording
+
+    def _see_evidence(self, tokens: Array) -> None:
+        """What differs in any two runs, and in this one from step to step."""
+        random = np.random.default_rng((id(self), self.step))
+        self._see(Phase.RNG, "torch", "state", random.integers(0, 255, 64))
+        self._see(Phase.INPUT, "<DataLoader>", "value.0", tokens)
+        for name, slot in (("head", "weight.exp_avg"), ("no.such.module", "weight.step")):
+            self._see(Phase.OPTIMIZER, name, slot, random.normal(size=(WORDS, WIDTH)).astype(np.float32))
+        again = TensorKey(self.step, Phase.FORWARD, "blocks.0", "output.0.recomputed")
+        array = random.normal(size=(BATCH, LENGTH, WIDTH)).astype(np.float32)
+        self.records.append(record_of(again, array, recomputed=True, within="<Net>"))
 
     def _name(self, name: str) -> str:
         return name if name.startswith("<") or not name else self.setup.rename(name)
@@ -279,6 +298,8 @@ class Model:
 
     def _train(self, tokens: Array) -> float:
         self.gradients = {}
+        if self.setup.evidence:
+            self._see_evidence(tokens)
         self._see(Phase.INPUT, "tokens", "value", tokens)
         logits = self._forward(tokens)
         target = np.roll(tokens, -1, axis=1)

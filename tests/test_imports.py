@@ -26,7 +26,7 @@ class Layer:
 
 
 LAYERS = {
-    "words": Layer(("align", "align.errors", "align.records", "align.wording"), (), ("numpy",)),
+    "words": Layer(("align", "align.errors", "align.records", "align.tapping", "align.wording"), (), ("numpy",)),
     "file": Layer(
         (
             "align.capture_checks",
@@ -34,6 +34,7 @@ LAYERS = {
             "align.capture_format",
             "align.capture_index",
             "align.capture_reader",
+            "align.capture_request",
             "align.capture_writer",
             "align.format_page",
             "align.hashing",
@@ -57,7 +58,7 @@ LAYERS = {
 }
 
 # `align` itself holds no code but lazy names; it says where they live.
-LAZY_HOMES = {"align.capture_file", "align.hooks.recorder"}
+LAZY_HOMES = {"align.capture_file", "align.hooks.recorder", "align.tapping"}
 
 # torch may be missing or broken where captures are compared, and both libraries are slow to load.
 PROGRAM = """

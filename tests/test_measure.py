@@ -10,7 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from align.hooks.measure import CHAIN_RESOLUTION, Measured, Measurements, pieces
+from align.hooks.measure import Measurements
+from align.hooks.measure_host import CHAIN_RESOLUTION
+from align.hooks.measured import Measured
+from align.hooks.pieces import pieces
 from align.records import TensorStats
 from align.sketch import sketch_array
 from tests.running import python
@@ -157,7 +160,8 @@ def test_measuring_writes_nothing_into_the_tensor_and_draws_no_random_number() -
 
 DEVICE_PROGRAM = """
 import numpy as np, torch, torch_npu
-from align.hooks.measure import Measurements, TREE_RESOLUTION
+from align.hooks.measure import Measurements
+from align.hooks.measure_device import TREE_RESOLUTION
 from align.sketch import sketch_array
 
 torch.manual_seed(0)

@@ -54,6 +54,9 @@ CAPABILITIES = {
     "device_functions": "Invalid device ID 3: this process has 1 simulated device(s).",
     "streams_and_memory": "ok",
     "package": "2.13.0+sim",
+    "private_formats": "ok",
+    "float_status": "ok",
+    "switches": "ok",
     "overflow_functions": "Unsupported api when soc_version >= Ascend910B1, please use npu_check_overflow",
     "random_numbers": "ok",
     "autocast": "ok",
@@ -183,6 +186,28 @@ def test_missing_operator_warns_once_on_file_descriptor_2_as_torch_npu_does() ->
         "NPU backend and will fall back to run on the CPU. This may have performance implications. "
         "(function npu_cpu_fallback)\n"
     )
+
+
+LACKING = """
+import json, torch
+rows = {}
+for op in ("aten::exp", "aten::exp.out", "aten::exp_", "aten::mul.out", "aten::nonzero", "aten::cumsum"):
+    table = torch._C._dispatch_dump_table(op).splitlines()
+    rows[op] = "[backend fallback]" in next(row for row in table if row.startswith("PrivateUse1:"))
+print(json.dumps(rows))
+"""
+
+
+def test_only_missing_operators_reach_the_fallback_of_the_device() -> None:
+    done = run_python("-c", LACKING, sim={"numerics": {"cpu_fallback": ["aten::exp", "aten::nonzero"]}})
+    assert answer(done) == {
+        "aten::exp": False,  # the composite kernel, which calls exp.out
+        "aten::exp.out": True,
+        "aten::exp_": False,
+        "aten::mul.out": False,
+        "aten::nonzero": True,
+        "aten::cumsum": False,
+    }
 
 
 def test_two_ranks_over_hccl_equal_gloo(tmp_path: Path) -> None:

@@ -43,8 +43,9 @@ def _finding(walk: Walk, unequal: tuple[Equality, ...]) -> Finding:
             + "."
         )
         advice = (
-            "Feed both runs the same batches: the same sampler seed, number of workers, shuffling and preprocessing. "
-            "Look at the first differing batch with `align show`."
+            "Feed both runs the same batches: capture the reference with `align capture --keep batches`, the candidate "
+            "with `align capture --batches-from REF.h5`; or set the same sampler seed, number of workers, shuffling "
+            "and preprocessing. Look at the first differing batch with `align show`."
         )
     return Finding(
         CODE,

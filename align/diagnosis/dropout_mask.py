@@ -38,7 +38,8 @@ def find(walk: Walk) -> Iterator[Finding]:
         Severity.ERROR,
         f"{telling.opening(key)}: {key.name} drops other elements in each run ({wording.percent(shares[0])} and "
         f"{wording.percent(shares[1])} are zero), so all that follows differs. No module is to blame.",
-        "Set the dropout rate to 0 for the comparison: two kinds of device never draw the same mask.",
+        "Capture both runs with `align capture --no-dropout`, or set the dropout rate to 0: two kinds of device never "
+        "draw the same mask.",
         telling.place_of(key),
         {"reference_zero_share": shares[0], "candidate_zero_share": shares[1]},
         {**telling.arguments_of(first), "zero_shares": list(shares)},
@@ -47,13 +48,11 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 def _is_dropout_output(walk: Walk, first: Suspect) -> bool:
     key = first.comparison.key
-    module = walk.modules.get(key.name)
     return (
         first.kind is Kind.VALUE
         and not first.statistics_only
         and key.slot.startswith("output")
-        and module is not None
-        and "Dropout" in module.class_name
+        and telling.is_dropout(walk.modules.get(key.name))
     )
 
 

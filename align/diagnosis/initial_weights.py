@@ -41,8 +41,8 @@ def _differ(walk: Walk, unequal: Sequence[Equality]) -> Finding:
         Severity.ERROR,
         f"The initial weights differ in {wording.count(len(unequal))} of {wording.plural(total, 'tensor')}"
         f"{f': {cause}' if cause else ''}. No module was judged.",
-        "Start both runs from one set of weights: load the same checkpoint, or seed both the same before the model is "
-        "built. Then capture and compare again.",
+        "Start both runs from one set of weights: capture the reference with `align capture --keep init`, the "
+        "candidate with `align capture --init-from REF.h5`; or load the same checkpoint in both. Then compare again.",
         telling.place_of(unequal[0].pair.key),
         {
             "differing": len(unequal),

@@ -22,20 +22,27 @@ def find(walk: Walk) -> Iterator[Finding]:
     if first is None or first.origin is not Origin.MODULE or first.kind not in {Kind.VALUE, Kind.SHAPE}:
         return
     key = first.comparison.key
-    info = walk.modules.get(key.name)
+    classes = _classes(walk, key.name)
     evidence = telling.evidence_of(first.comparison)
     evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
-    evidence["class_name"] = info.class_name if info is not None else None
+    evidence["class_name"] = classes[0] or None
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
         telling.statistics_summary(first) if first.statistics_only else _summary(first, _odd_argument(walk, first)),
-        telling.STATISTICS_ADVICE if first.statistics_only else _advice(first, evidence["class_name"]),
+        telling.STATISTICS_ADVICE if first.statistics_only else _advice(first, classes),
         telling.place_of(key),
         evidence,
         {**telling.arguments_of(first), "shape_argument": _odd_argument(walk, first)},
     )
+
+
+def _classes(walk: Walk, name: str) -> tuple[str, str]:
+    """The classes of a module in both runs, empty where they are not known."""
+    found = (walk.modules.get(name), walk.candidate_modules.get(walk.names.of(name)))
+    ours, theirs = (info.class_name if info is not None else "" for info in found)
+    return ours, theirs
 
 
 def _odd_argument(walk: Walk, first: Suspect) -> str:
@@ -77,9 +84,12 @@ def _summary(first: Suspect, argument: str) -> str:
     )
 
 
-def _advice(first: Suspect, class_name: str | None) -> str:
+def _advice(first: Suspect, classes: tuple[str, str]) -> str:
     key = first.comparison.key
-    what = f"{key.name} ({class_name})" if class_name else key.name
+    ours, theirs = classes
+    what = f"{key.name} ({ours})" if ours else key.name
+    if ours and theirs and ours != theirs:
+        what = f"{key.name} ({ours} in the reference, {theirs} in the candidate)"
     if key.phase is Phase.FORWARD:
         text = f"Compare the settings and the operators of {what} in both runs: arguments, constants, kernels."
     else:

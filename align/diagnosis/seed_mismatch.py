@@ -22,7 +22,6 @@ SAME_SPREAD = 0.02
 DEVIATIONS = 4.0
 """Two draws of one distribution: uncorrelated within four standard deviations, spreads within 2 %."""
 
-RANDOM_CLASS = "Dropout"
 STATE = "_state"
 STATE_OF = "state of "
 
@@ -45,8 +44,9 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         severity,
         f"The runs draw different random numbers ({wording.listing(what)}){blame}.",
-        "Seed both runs the same, before the model is built and the data are shuffled (torch.manual_seed, random.seed, "
-        "numpy.random.seed). Draw the weights on the CPU, or load one checkpoint: devices draw different numbers.",
+        "Seed both runs the same, before the model is built and the data are shuffled: `align capture --seed 1`, or "
+        "torch.manual_seed, random.seed and numpy.random.seed in the script. Devices draw different numbers from one "
+        f"seed. {telling.SAME_START_ADVICE}",
         telling.place_of(walk.first.comparison.key) if walk.first is not None and drawn_again else Place(),
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
@@ -122,5 +122,5 @@ def _severity(walk: Walk, *, drawn_again: bool, only_states: bool) -> Severity:
         return Severity.WARNING
     if _batch_differs(walk):
         return Severity.ERROR
-    module = walk.modules.get(walk.first.comparison.key.name)
-    return Severity.ERROR if module is not None and RANDOM_CLASS in module.class_name else Severity.WARNING
+    drops = telling.is_dropout(walk.modules.get(walk.first.comparison.key.name))
+    return Severity.ERROR if drops else Severity.WARNING

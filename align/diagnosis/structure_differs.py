@@ -8,7 +8,8 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.records import Finding, Kind, Origin, Phase, Place, Severity, TensorKey
+from align.pairing import ASIDE
+from align.records import Finding, Kind, Origin, Phase, Place, RunInfo, Severity, TensorKey
 
 CODE = "AL105"
 LABEL = "structure-differs"
@@ -132,8 +133,13 @@ def _kept_on_one_side(walk: Walk) -> dict[str, str]:
     return found
 
 
+def _phases(run: RunInfo) -> list[str]:
+    """The phases that were captured, without those that are never compared (older files do not have them)."""
+    return [phase for phase in run.phases if phase not in ASIDE]
+
+
 def _phases_differ(walk: Walk) -> bool:
-    ours, theirs = set(walk.reference.phases), set(walk.candidate.phases)
+    ours, theirs = set(_phases(walk.reference)), set(_phases(walk.candidate))
     return bool(ours and theirs and ours != theirs)
 
 
@@ -144,7 +150,7 @@ def _captured_apart(walk: Walk, kept: dict[str, str]) -> Finding:
         if names:
             told.append(f"{wording.plural(len(names), 'module')} only of the {side} (such as {names[0]})")
     if _phases_differ(walk):
-        ours, theirs = walk.reference.phases, walk.candidate.phases
+        ours, theirs = _phases(walk.reference), _phases(walk.candidate)
         for side, phases, others in ((SIDES[0], ours, theirs), (SIDES[1], theirs, ours)):
             more = [phase for phase in phases if phase not in others]
             if more:

@@ -8,7 +8,7 @@ from typing import Any
 from align import metrics, sketch, wording
 from align.comparison import Walk
 from align.pairing import Pair
-from align.records import Comparison, Kind, Origin, Phase, Place, Status, TensorKey
+from align.records import Comparison, Kind, ModuleInfo, Origin, Phase, Place, Status, TensorKey
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -21,6 +21,12 @@ SAME_SUM = 1e-6
 
 SMALLEST_REORDERING = 0.01
 """Rounding leaves the extremes and the sums as they are, too; values in another order differ by more."""
+
+SAME_START_ADVICE = (
+    "To compare the scripts as they are, capture the reference with `align capture --keep init,batches`, the candidate "
+    "with `align capture --init-from REF.h5 --batches-from REF.h5`, and both with `--no-dropout`."
+)
+"""How both runs get the same weights and batches, and no masks."""
 
 STATISTICS_ADVICE = (
     "Capture both runs with `align capture --detail sketch` (the default) and compare again: sketches see signs and "
@@ -69,6 +75,11 @@ def code_of(suspect: Suspect) -> str:
 def is_module(suspect: Suspect) -> bool:
     """Whether the module that the record names made it, and not code around it."""
     return suspect.origin is Origin.MODULE
+
+
+def is_dropout(module: ModuleInfo | None) -> bool:
+    """Whether a module draws a mask, by the name of its class."""
+    return module is not None and "Dropout" in module.class_name
 
 
 def maker(suspect: Suspect) -> str:

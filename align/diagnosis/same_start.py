@@ -1,0 +1,93 @@
+"""AL101: only one of the runs was made comparable, or what was taken from a capture is not what the other run has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import NamedTuple
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis import telling
+from align.diagnosis.registry import rule
+from align.records import Finding, Kind, Phase, Place, Severity
+
+CODE = "AL101"
+LABEL = "environment-differs"
+
+SWITCHES = {"no_dropout": "dropout was off", "deterministic": "deterministic algorithms were on"}
+ADVICE = {
+    "no_dropout": "Capture the {other} with `align capture --no-dropout` too.",
+    "deterministic": "Switch deterministic algorithms on or off in both.",
+}
+
+
+class Circumstance(NamedTuple):
+    """One thing that differs in how the captures were made, and what to do about it."""
+
+    name: str
+    sentence: str
+    advice: str
+
+
+@rule(CODE, LABEL, rank=33)
+def find(walk: Walk) -> Iterator[Finding]:
+    """What was done to one run only; an error where the first difference is the output of a dropout left on."""
+    found = [*_one_sided(walk), *_taken_from_elsewhere(walk)]
+    if not found:
+        return
+    sure = found[0].name == "no_dropout" and _first_is_dropout(walk)
+    told = wording.listing([each.sentence for each in found])
+    yield Finding(
+        CODE,
+        LABEL,
+        _severity(walk, sure=sure),
+        f"The runs were not made comparable alike: {told}.",
+        " ".join(each.advice for each in found),
+        telling.place_of(walk.first.comparison.key) if sure and walk.first is not None else Place(),
+        {"reference": dict(walk.reference.same_start), "candidate": dict(walk.candidate.same_start)},
+        {"differing": [each.name for each in found]},
+    )
+
+
+def _severity(walk: Walk, *, sure: bool) -> Severity:
+    if sure:
+        return Severity.ERROR
+    return Severity.NOTE if walk.first is None else Severity.WARNING
+
+
+def _one_sided(walk: Walk) -> Iterator[Circumstance]:
+    for name, words in SWITCHES.items():
+        ours, theirs = (bool(run.same_start.get(name)) for run in (walk.reference, walk.candidate))
+        if ours != theirs:
+            side, other = ("reference", "candidate") if ours else ("candidate", "reference")
+            yield Circumstance(name, f"{words} in the {side} only", ADVICE[name].format(other=other))
+
+
+def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
+    """Weights or batches that were taken from a capture, and differ all the same."""
+    first_of_step = next((result.unequal[0] for result in walk.results if result.unequal), None)
+    batches = first_of_step is not None and first_of_step.pair.key.phase is Phase.INPUT
+    for name, differ, what, option in (
+        ("init_from", bool(walk.unequal_weights), "initial weights", "--init-from"),
+        ("batches_from", batches, "batches", "--batches-from"),
+    ):
+        for side, run in (("reference", walk.reference), ("candidate", walk.candidate)):
+            source = run.same_start.get(name)
+            if differ and source:
+                others = "candidate" if side == "reference" else "reference"
+                path = PurePath(walk.candidate_path if side == "reference" else walk.reference_path).name
+                yield Circumstance(
+                    name,
+                    f"the {side} took its {what} from {PurePath(str(source)).name}, and they are not those of the "
+                    f"{others}",
+                    f"Take them from the capture that is compared with: `align capture {option} {path}`.",
+                )
+
+
+def _first_is_dropout(walk: Walk) -> bool:
+    first = walk.first
+    if first is None or first.kind is not Kind.VALUE or first.statistics_only:
+        return False
+    key = first.comparison.key
+    return key.slot.startswith("output") and telling.is_dropout(walk.modules.get(key.name))

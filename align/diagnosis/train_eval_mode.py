@@ -1,0 +1,122 @@
+"""AL108: modules are in training mode in one run and in evaluation mode in the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from align import wording
+from align.comparison import Walk
+from align.configuration import Modes
+from align.diagnosis import explaining, telling
+from align.diagnosis.registry import rule
+from align.records import Finding, ModuleInfo, Origin, Phase, Place, Severity
+from align.walk import Suspect
+
+CODE = "AL108"
+LABEL = "train-eval-mode"
+
+EXAMPLES = 5
+
+SAME_IN_BOTH = re.compile(
+    r"Linear|Conv(Transpose)?[123]d|Conv1D|Embedding|(Layer|Group|RMS)Norm|GELU|SiLU|Sigmoid|Tanh"
+)
+"""Classes of modules without children that compute the same in both modes; of those not listed nobody knows."""
+MODE_MATTERS = "Drop"
+
+
+class ModeDifference(NamedTuple):
+    """One call whose mode differs; `training` is that of the reference."""
+
+    step: int
+    name: str
+    micro: int
+    call: int
+    training: bool
+
+
+@rule(CODE, LABEL, rank=31)
+def find(walk: Walk) -> Iterator[Finding]:
+    """The modes that differ; an error where they stand at what made the first difference."""
+    differences = [difference for step in walk.steps for difference in _differences(walk, step)]
+    cause = _cause(walk)
+    if not differences and cause is None:
+        return
+    told = cause or differences[0]
+    # What a root has, its modules have too: they are not counted.
+    names = list(dict.fromkeys(each.name for each in differences))
+    first = walk.first if cause is not None else None
+    summary = _sentence(told, [name for name in names if name != told.name])
+    yield Finding(
+        CODE,
+        LABEL,
+        _severity(walk, sure=first is not None),
+        summary if first is None else f"{summary} {explaining.first_sentence(first)}",
+        _advice(walk, told),
+        Place(told.step, str(Phase.FORWARD), told.name)
+        if first is None
+        else telling.place_of(first.comparison.key, told.name),
+        {"modules": names[:EXAMPLES], "steps": sorted({each.step for each in differences})},
+        {"step": told.step, "name": told.name, "training": told.training, "names": names[:EXAMPLES],
+         "modules": len(names)},
+    )  # fmt: skip
+
+
+def _differences(walk: Walk, step: int) -> Iterator[ModeDifference]:
+    """The calls of a step that either side's facts tell of, where both modes are known and differ."""
+    ours, theirs = Modes(walk.reference_facts.get(step, ())), Modes(walk.candidate_facts.get(step, ()))
+    back = {new: old for old, new in walk.names.partner.items()}
+    told = [*ours.told, *((back.get(name, name), micro, call) for name, micro, call in theirs.told)]
+    for name, micro, call in dict.fromkeys(told):
+        modes = ours.of(name, micro, call), theirs.of(walk.names.of(name), micro, call)
+        if modes[0] is not None and modes[1] is not None and modes[0] != modes[1]:
+            yield ModeDifference(step, name, micro, call, modes[0])
+
+
+def _cause(walk: Walk) -> ModeDifference | None:
+    """The mode of the code that made the first difference, where it differs and can matter."""
+    first = walk.first
+    if first is None or first.statistics_only or not explaining.made_by_code(first):
+        return None
+    code, key = telling.blamed(first), first.comparison.key
+    if not _can_matter(first, walk.modules.get(code)):
+        return None
+    ours = Modes(walk.reference_facts.get(key.step, ())).of(code, key.micro, key.call)
+    theirs = Modes(walk.candidate_facts.get(key.step, ())).of(walk.names.of(code), key.micro, key.call)
+    if ours is None or theirs is None or ours == theirs:
+        return None
+    return ModeDifference(key.step, code, key.micro, key.call, ours)
+
+
+def _can_matter(first: Suspect, module: ModuleInfo | None) -> bool:
+    """Whether code in another mode may compute something else: parents may call dropout themselves."""
+    if first.origin is Origin.FUNCTIONAL or module is None or not module.leaf or MODE_MATTERS in module.class_name:
+        return True
+    return SAME_IN_BOTH.search(module.class_name) is None
+
+
+def _severity(walk: Walk, *, sure: bool) -> Severity:
+    if sure:
+        return Severity.ERROR
+    return Severity.NOTE if walk.first is None else Severity.WARNING
+
+
+def _sentence(told: ModeDifference, others: Sequence[str]) -> str:
+    modes = ("training", "evaluation") if told.training else ("evaluation", "training")
+    more = (
+        f"; so {'does' if len(others) == 1 else 'do'} {wording.plural(len(others), 'other module')}" if others else ""
+    )
+    return (
+        f"In {wording.step(told.step, told.micro)} {told.name} runs in {modes[0]} mode in the reference and in "
+        f"{modes[1]} mode in the candidate{more}."
+    )
+
+
+def _advice(walk: Walk, told: ModeDifference) -> str:
+    side = "candidate" if told.training else "reference"
+    text = (
+        f"Call train() on the model of the {side} before its steps, or freeze the same modules with eval() in both: "
+        "dropout and batch norm compute something else in evaluation mode."
+    )
+    return text if walk.first is not None else f"Nothing that was compared differs because of it. {text}"

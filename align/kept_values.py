@@ -1,0 +1,251 @@
+"""The values of tensors from the hook to their place in the file.
+
+Large values get their dataset at once, at a page of the file, and go there through `Staging`. Small ones wait in
+memory: a dataset that is made under its name costs one call of HDF5 less, and many small writes become one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+from weakref import WeakValueDictionary
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from align.staging import BUFFER_SIZE, PAGE, Source, Staging, Wait, page_aligned
+from align.steady_file import SteadyFile
+from align.value_types import as_stored, file_type
+
+LARGE = 1 << 16
+"""From so many bytes on values begin at a page of the file; less would waste too much of it (half a page each)."""
+MOST_IN_MEMORY = 32 << 20
+"""How many bytes of small values wait for their step."""
+_SLAB = 1 << 20
+_ALIGNED = 16
+
+
+class ArraySource:
+    """The values of a numpy array; bfloat16 and float8 come as unsigned integers."""
+
+    def __init__(self, array: NDArray[Any], dtype: str) -> None:
+        data = as_stored(array, dtype)
+        self.shape: tuple[int, ...] = data.shape
+        self.dtype = dtype
+        self.stored: np.dtype[Any] = data.dtype
+        self.nbytes: int = data.nbytes
+        self._flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+
+    def copy_into(self, room: memoryview, start: int) -> None:
+        """Fill the room with the bytes from `start` on."""
+        np.frombuffer(room, np.uint8)[:] = self._flat[start : start + len(room)]
+
+    def allocate(self, size: int) -> memoryview:
+        """Memory of the process."""
+        return page_aligned(size)
+
+
+class Values:
+    """Values that are kept and have no name yet; dropping the object gives their space back."""
+
+    __slots__ = ("__weakref__", "data", "dataset", "dtype", "named", "shape", "stored", "wait")
+
+    def __init__(self, source: Source) -> None:
+        self.shape = source.shape
+        self.dtype = source.dtype
+        self.stored = source.stored
+        self.data: memoryview | None = None
+        self.wait: Wait | None = None
+        self.dataset: Any = None
+        self.named = False
+
+    @property
+    def kind(self) -> Any:
+        """Their type in the file."""
+        return file_type(self.dtype, self.stored)
+
+
+class KeptValues:
+    """The values of one file that have been taken and not yet named."""
+
+    def __init__(self, file: h5py.File, steady: SteadyFile) -> None:
+        self._file = file
+        self._steady = steady
+        self._staging = Staging(steady.write_behind, steady.give_up)
+        self._on_the_way: deque[tuple[int, Any]] = deque()
+        self._unnamed: WeakValueDictionary[int, Values] = WeakValueDictionary()
+        self._count = 0
+        self._slabs: list[memoryview] = []
+        self._slab, self._used = 0, 0
+        self._frozen: list[Any] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are values that may still be dropped."""
+        return bool(self._unnamed)
+
+    @property
+    def size(self) -> int:
+        """The size that the file will have with the values taken so far, in bytes, less its directory."""
+        return int(self._file.id.get_filesize()) + self._slab * _SLAB + self._used
+
+    def reserve(self, source: Source) -> Values:
+        """Make room in the file for large values; small ones need none yet."""
+        values = Values(source)
+        if source.nbytes >= LARGE:
+            while self._on_the_way and self._on_the_way[0][0] <= self._staging.finished:
+                self._on_the_way.popleft()
+            values.dataset = self._dataset(values)
+        elif self._slab * _SLAB + self._used + source.nbytes > MOST_IN_MEMORY:
+            self._put_down_small()
+        return values
+
+    def fill(self, values: Values, source: Source) -> None:
+        """Copy the values to where they wait; nothing of HDF5 is touched, so whatever this raises does no harm."""
+        if values.dataset is None:
+            room = self._room(source)
+            values.wait = source.copy_into(room, 0) if source.nbytes else None
+            values.data = room
+        else:
+            offset = values.dataset.get_offset()
+            if offset % PAGE or offset < self._steady.settled:
+                self._fill_now(source, offset)
+            else:
+                # HDF5 gives the space of a dropped dataset to others, so it stays until nothing more is written there.
+                self._on_the_way.append((self._staging.submitted + 1, values.dataset))
+                self._on_the_way.append((self._staging.put(source, offset), values.dataset))
+        self._count += 1
+        self._unnamed[self._count] = values
+
+    def name(self, group: Any, paths: Mapping[int, tuple[str, ...]], handles: Mapping[int, Values]) -> None:
+        """Give every value its path, making each group on the way once."""
+        groups: dict[tuple[str, ...], Any] = {(): group}
+        fresh: list[Values] = []
+        for order, levels in paths.items():
+            parent = group
+            for depth in range(1, len(levels)):
+                above, parent = parent, groups.get(levels[:depth])
+                if parent is None:
+                    parent = h5py.h5g.create(above, _utf8(levels[depth - 1]), _utf8_links())
+                    groups[levels[:depth]] = parent
+            values = handles[order]
+            if values.dataset is not None:
+                h5py.h5o.link(values.dataset, parent, _utf8(levels[-1]), _utf8_links())
+            else:
+                values.dataset = self._dataset(values, parent, _utf8(levels[-1]))
+                fresh.append(values)
+            values.named = True
+        self._write_small(fresh)
+
+    def settled(self) -> None:
+        """A step was written: forget what has its name now, keep the space of what has none."""
+        for number, values in list(self._unnamed.items()):
+            if values.named:
+                del self._unnamed[number]
+            elif values.dataset is not None:
+                # It lies before the settled end now: others that were given its space would be held in memory.
+                self._frozen.append(values.dataset)
+        self._clear_slabs()
+
+    def drain(self) -> None:
+        """Return when all values that were taken are in the file, but for the small ones."""
+        self._steady.interruption = self._staging.drain() or self._steady.interruption
+        self._on_the_way.clear()
+
+    def stop(self) -> None:
+        """End the thread that writes."""
+        self._staging.stop()
+
+    def _dataset(self, values: Values, group: Any = None, name: bytes | None = None) -> Any:
+        where = self._file.id if group is None else group
+        links = None if name is None else _utf8_links()
+        return h5py.h5d.create(where, name, values.kind, space(values.shape), contiguous(), links)
+
+    def _room(self, source: Source) -> memoryview:
+        """Room for small values, in memory that is used again after the step."""
+        start = -(-self._used // _ALIGNED) * _ALIGNED
+        if start + source.nbytes > _SLAB:
+            self._slab, start = self._slab + 1, 0
+        if self._slab == len(self._slabs):
+            self._slabs.append(source.allocate(_SLAB))
+        self._used = start + source.nbytes
+        return self._slabs[self._slab][start : self._used]
+
+    def _clear_slabs(self) -> None:
+        if any(values.data is not None for values in self._unnamed.values()):
+            self._slabs = []
+        self._slab, self._used = 0, 0
+
+    def _put_down_small(self) -> None:
+        """Move the small values from memory to the file, still without a name."""
+        small = [values for values in self._unnamed.values() if values.data is not None]
+        for values in small:
+            values.dataset = self._dataset(values)
+        self._write_small(small)
+        self._clear_slabs()
+
+    def _write_small(self, small: Iterable[Values]) -> None:
+        """Write values whose datasets were made just now, neighbours in the file at once."""
+        start, end = 0, 0
+        parts: list[memoryview] = []
+        for values in small:
+            if values.data:
+                offset = values.dataset.get_offset()
+                if offset != end:
+                    self._write_parts(start, parts)
+                    start = end = offset
+                if values.wait is not None:
+                    values.wait.synchronize()
+                parts.append(values.data)
+                end += len(values.data)
+            values.data = values.wait = None
+        self._write_parts(start, parts)
+
+    def _write_parts(self, start: int, parts: list[memoryview]) -> None:
+        if parts:
+            self._steady.seek(start)
+            self._steady.write(parts[0] if len(parts) == 1 else memoryview(b"".join(parts)))
+            parts.clear()
+
+    def _fill_now(self, source: Source, offset: int) -> None:
+        """Write large values where HDF5 has put them into space that was in use before."""
+        done = 0
+        while done < source.nbytes:
+            room = memoryview(bytearray(min(source.nbytes - done, BUFFER_SIZE)))
+            wait = source.copy_into(room, done)
+            if wait is not None:
+                wait.synchronize()
+            self._steady.seek(offset + done)
+            self._steady.write(room)
+            done += len(room)
+
+
+@lru_cache(maxsize=1)
+def contiguous() -> Any:
+    """One block a dataset, without times, so that equal captures are equal files."""
+    layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    layout.set_layout(h5py.h5d.CONTIGUOUS)
+    layout.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    layout.set_obj_track_times(False)
+    return layout
+
+
+@lru_cache(maxsize=1024)
+def space(shape: Sequence[int]) -> Any:
+    """The dataspace of a shape."""
+    return h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
+
+
+def _utf8(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=1)
+def _utf8_links() -> Any:
+    links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+    links.set_char_encoding(h5py.h5t.CSET_UTF8)
+    return links

@@ -1,0 +1,107 @@
+"""The options of a recorder, read and checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from align.errors import UsageError
+from align.hooks.steps import StepChoice, parse_steps
+from align.records import Detail, Phase
+
+DEFAULT_STEPS = "0:3"
+KEEPABLE = ("init", "batches")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to capture.
+
+    `keep` names values that are kept whatever the detail: init, batches. `exponents` counts the exponents of all
+    floats, not only those of 16-bit gradients. `max_size` is the greatest size of the file in bytes beyond which no
+    values are kept, None for no limit but that of the disk.
+    """
+
+    choice: StepChoice
+    steps: str
+    detail: Detail
+    phases: tuple[Phase, ...]
+    modules: tuple[str, ...]
+    keep: frozenset[str]
+    exponents: bool
+    max_size: int | None
+
+    def matches(self, name: str) -> bool:
+        """Whether records of this module are wanted."""
+        return not self.modules or any(fnmatchcase(name, pattern) for pattern in self.modules)
+
+    def unmatched(self, names: Iterable[str]) -> list[str]:
+        """The globs of `modules` that match none of these names."""
+        known = list(names)
+        return [glob for glob in self.modules if not any(fnmatchcase(name, glob) for name in known)]
+
+
+def read_options(  # noqa: PLR0913  one keyword for each option of the command
+    *, steps: str | None, every: int, detail: str, modules: Iterable[str], phases: Iterable[str],
+    keep: Iterable[str], exponents: bool, max_size: int | str | None,
+) -> Options:  # fmt: skip
+    """Check every option; raises UsageError with the word that cannot be read."""
+    asked = steps if steps is not None else ("0:" if every > 1 else DEFAULT_STEPS)
+    choice = parse_steps(asked, every)
+    return Options(
+        choice=choice,
+        steps=asked if every == 1 else f"{asked} every {every}",
+        detail=_parse_detail(detail),
+        phases=_parse_phases(phases),
+        modules=_words(modules),
+        keep=_parse_keep(keep),
+        exponents=exponents,
+        max_size=parse_size(max_size) if isinstance(max_size, str) else max_size,
+    )
+
+
+def parse_size(text: str) -> int:
+    """`500MB` or `2 GB` -> bytes, with powers of 1000; raises UsageError for anything else."""
+    units = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "b": 1}
+    lowered = text.strip().lower()
+    unit = next((unit for unit in units if lowered.endswith(unit)), "")
+    try:
+        size = float(lowered.removesuffix(unit)) * units.get(unit, 1)
+    except ValueError:
+        size = -1.0
+    if not 0.0 <= size < float("inf"):
+        raise UsageError(f"Cannot read the size '{text}': write a number and a unit, such as 500MB or 2GB.")
+    return int(size)
+
+
+def _parse_detail(text: str) -> Detail:
+    try:
+        return Detail(text)
+    except ValueError:
+        raise UsageError(f"Cannot capture at detail '{text}': choose stats, sketch or tensors.") from None
+
+
+def _parse_phases(names: Iterable[str]) -> tuple[Phase, ...]:
+    chosen = []
+    for name in _words(names):
+        try:
+            chosen.append(Phase(name))
+        except ValueError:
+            known = ", ".join(str(phase) for phase in Phase)
+            raise UsageError(f"Cannot capture the phase '{name}': choose from {known}.") from None
+    return tuple(chosen) or tuple(Phase)
+
+
+def _parse_keep(names: Iterable[str]) -> frozenset[str]:
+    chosen = frozenset(_words(names))
+    unknown = sorted(chosen - set(KEEPABLE))
+    if unknown:
+        raise UsageError(f"Cannot keep '{unknown[0]}': choose from {', '.join(KEEPABLE)}.")
+    return chosen
+
+
+def _words(names: Iterable[str]) -> tuple[str, ...]:
+    """The words of a list, or of a text with commas."""
+    given = names.split(",") if isinstance(names, str) else names
+    return tuple(word.strip() for word in given if word.strip())
