@@ -9,7 +9,6 @@ import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,13 +27,15 @@ from align.capture_format import (
 )
 from align.capture_index import Texts, pack_step
 from align.errors import CaptureError, CaptureFileError
-from align.records import Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
+from align.kept_values import LARGE, ArraySource, KeptValues, Values, contiguous, space
+from align.records import INIT_STEP, Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
 from align.sketch import SIGN_TABLE_ID
+from align.space_limit import LEAST_FREE, SpaceLimit
+from align.staging import PAGE, Source
 from align.steady_file import SteadyFile
-from align.value_types import as_stored, file_type
 
-Handle: TypeAlias = Any
-"""Values that are in the file without a name yet; dropping the handle gives their space back."""
+Handle: TypeAlias = Values
+"""Values that have no name yet; dropping the handle gives their space back."""
 
 _CHUNK_ROWS = {"names": 512, "name_bytes": 8192, "name_checksums": 512, "modules": 256, "timeline": 256}
 _RUN_SLACK = 4096
@@ -49,14 +50,28 @@ class CaptureWriter:
 
     A step becomes part of the file when `commit` returns, whole or not at all. After a failed write every call
     but `close` raises the same CaptureFileError, and the file keeps what was committed before.
+
+    No values are kept once the file would be larger than `max_bytes`, or when a smaller part of the disk than
+    `least_free` is free; `values_stopped` says so from the next step on. All else is written as before.
     """
 
-    def __init__(self, path: str | os.PathLike[str], run: RunInfo, *, force: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        run: RunInfo,
+        *,
+        force: bool = False,
+        max_bytes: int | None = None,
+        least_free: float = LEAST_FREE,
+    ) -> None:
         self.path = Path(path)
         self.bytes_written = 0
         self.closed = False
+        self.values_stopped = ""
         self._steady = _create(self.path, force=force)
         self._file = _open_hdf5(self._steady)
+        self._kept = KeptValues(self._file, self._steady)
+        self._limit = SpaceLimit(self.path.absolute(), max_bytes, least_free)
         self._failure: CaptureFileError | None = None
         self._run_place = (0, 0)
         self._texts = Texts()
@@ -76,13 +91,27 @@ class CaptureWriter:
         """Whether a write failed; nothing more is written then."""
         return self._failure is not None
 
-    def add_values(self, array: NDArray[Any], dtype: str) -> Handle:
-        """Write the values now; `commit` gives them their name. bfloat16 and float8 come as unsigned integers."""
-        data = np.asarray(as_stored(array, dtype), order="C")
+    @property
+    def values_kept(self) -> bool:
+        """Whether there is room for values."""
+        return not self._limit.reason
+
+    def add_values(self, array: NDArray[Any], dtype: str) -> Handle | None:
+        """Keep the values of an array as it is now; bfloat16 and float8 come as unsigned integers."""
+        return self.keep(ArraySource(array, dtype))
+
+    def keep(self, source: Source) -> Handle | None:
+        """Keep values as they are now, None where there is no more room; `commit` gives them their name."""
         with self._guard():
-            handle = self._write(data, file_type(dtype, data.dtype))
-        self.bytes_written += data.nbytes
-        return handle
+            if not self._limit.allows(source.nbytes, self._size):
+                return None
+            values = self._kept.reserve(source)
+        try:
+            self._kept.fill(values, source)
+        except OSError as error:
+            raise self._fail(error) from error
+        self.bytes_written += source.nbytes
+        return values
 
     def commit(
         self, step: int, records: Sequence[TensorRecord], values: Mapping[int, Handle], facts: Sequence[Fact] = ()
@@ -106,11 +135,14 @@ class CaptureWriter:
                     h5py.h5o.link(self._write(table, kind), group, name.encode())
             digest = np.array(step_checksum(step, tables), dtype=np.uint64)
             h5py.h5o.link(self._write(digest, h5py.h5t.STD_U64LE), group, b"checksum")
-            _link_values(group, paths, handles)
+            self._kept.name(group, paths, handles)
             h5py.h5o.link(group, self._file.id, step_group(step).encode())
             self._append_texts()
             self._settle()
         self._committed.add(step)
+        if self._limit.reason and not self.values_stopped and _lacks_values(records, handles):
+            since = "the initial parameters" if step == INIT_STEP else f"step {step}"
+            self.values_stopped = f"Values are not kept from {since} on: {self._limit.reason}"
         self.bytes_written += sum(table.nbytes for table in tables)
 
     def append_modules(self, modules: Sequence[ModuleInfo]) -> None:
@@ -167,7 +199,7 @@ class CaptureWriter:
         """Make what was appended visible to readers: now, or with the step if values are waiting for `commit`."""
         with self._guard():
             # Settling would freeze values that may still be dropped.
-            if not h5py.h5f.get_obj_count(self._file.id, h5py.h5f.OBJ_DATASET):
+            if not self._kept.waiting:
                 self._settle()
 
     def close(self, run: RunInfo) -> None:
@@ -179,12 +211,14 @@ class CaptureWriter:
         try:
             if not self.failed:
                 with self._guard():
+                    self._kept.drain()
                     self._write_run(facts)
                     self._file.close()
                     self._steady.settle()
         finally:
             if self.failed:
                 self._close_failed(facts)
+            self._kept.stop()
             self._steady.close()
 
     def abandon(self) -> None:
@@ -193,6 +227,7 @@ class CaptureWriter:
         self._steady.give_up(OSError("abandoned"))
         with suppress(*_H5_ERRORS):
             self._file.close()
+        self._kept.stop()
         self._steady.close()
 
     def _close_failed(self, facts: bytes) -> None:
@@ -242,15 +277,20 @@ class CaptureWriter:
             self._write_run(facts)
             self._settle()
 
+    def _size(self) -> int:
+        return self._kept.size
+
     def _settle(self) -> None:
+        self._kept.drain()
         self._file.flush()
         self._steady.settle()
+        self._kept.settled()
         run = self._file["run"]
         self._run_place = (run.id.get_offset(), run.dtype.itemsize)
 
-    def _write(self, data: NDArray[Any], kind: Any) -> Handle:
+    def _write(self, data: NDArray[Any], kind: Any) -> Any:
         """Write an array into a dataset without a name."""
-        dataset = h5py.h5d.create(self._file.id, None, kind, _space(data.shape), _contiguous())
+        dataset = h5py.h5d.create(self._file.id, None, kind, space(data.shape), contiguous())
         if data.size:
             dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, data, kind)
         return dataset
@@ -302,7 +342,14 @@ def _create(path: Path, *, force: bool) -> SteadyFile:
 
 def _open_hdf5(steady: SteadyFile) -> h5py.File:
     """A new HDF5 file with room in the cache for the directory of a large step, so that it is written only once."""
-    file = h5py.File(steady, "w", libver="earliest", meta_block_size=_META_BLOCK)
+    file = h5py.File(
+        steady,
+        "w",
+        libver="earliest",
+        meta_block_size=_META_BLOCK,
+        alignment_threshold=LARGE,
+        alignment_interval=PAGE,
+    )
     config = file.id.get_mdc_config()
     config.set_initial_size = True
     config.initial_size = config.min_size = config.max_size = _CACHE
@@ -347,44 +394,8 @@ def _value_paths(
     return paths
 
 
-def _link_values(group: Any, paths: Mapping[int, tuple[str, ...]], handles: Mapping[int, Handle]) -> None:
-    """Give every value its path, making each group on the way once."""
-    groups: dict[tuple[str, ...], Any] = {(): group}
-    for order, levels in paths.items():
-        parent = group
-        for depth in range(1, len(levels)):
-            above, parent = parent, groups.get(levels[:depth])
-            if parent is None:
-                parent = h5py.h5g.create(above, _utf8(levels[depth - 1]), _utf8_links())
-                groups[levels[:depth]] = parent
-        h5py.h5o.link(handles[order], parent, _utf8(levels[-1]), _utf8_links())
-
-
-def _utf8(name: str) -> bytes:
-    return name.encode("utf-8", "surrogatepass")
-
-
-@lru_cache(maxsize=1)
-def _utf8_links() -> Any:
-    links = h5py.h5p.create(h5py.h5p.LINK_CREATE)
-    links.set_char_encoding(h5py.h5t.CSET_UTF8)
-    return links
-
-
-@lru_cache(maxsize=1)
-def _contiguous() -> Any:
-    """One block a dataset, without times, so that equal captures are equal files."""
-    layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    layout.set_layout(h5py.h5d.CONTIGUOUS)
-    layout.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    layout.set_obj_track_times(False)
-    return layout
-
-
-@lru_cache(maxsize=1024)
-def _space(shape: tuple[int, ...]) -> Any:
-    return h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
+def _lacks_values(records: Sequence[TensorRecord], handles: Mapping[int, Handle]) -> bool:
+    return any(record.order not in handles for record in records)
 
 
 def _reason(error: BaseException) -> str:

@@ -51,7 +51,7 @@ class ArraySource:
 class Values:
     """Values that are kept and have no name yet; dropping the object gives their space back."""
 
-    __slots__ = ("__weakref__", "data", "dataset", "dtype", "named", "shape", "stored", "wait")
+    __slots__ = ("__weakref__", "data", "dataset", "dtype", "named", "offset", "shape", "stored", "wait")
 
     def __init__(self, source: Source) -> None:
         self.shape = source.shape
@@ -60,6 +60,7 @@ class Values:
         self.data: memoryview | None = None
         self.wait: Wait | None = None
         self.dataset: Any = None
+        self.offset = 0
         self.named = False
 
     @property
@@ -80,7 +81,7 @@ class KeptValues:
         self._count = 0
         self._slabs: list[memoryview] = []
         self._slab, self._used = 0, 0
-        self._frozen: list[Any] = []
+        self._frozen: dict[int, Any] = {}
 
     @property
     def waiting(self) -> bool:
@@ -99,6 +100,7 @@ class KeptValues:
             while self._on_the_way and self._on_the_way[0][0] <= self._staging.finished:
                 self._on_the_way.popleft()
             values.dataset = self._dataset(values)
+            values.offset = values.dataset.get_offset()
         elif self._slab * _SLAB + self._used + source.nbytes > MOST_IN_MEMORY:
             self._put_down_small()
         return values
@@ -109,14 +111,14 @@ class KeptValues:
             room = self._room(source)
             values.wait = source.copy_into(room, 0) if source.nbytes else None
             values.data = room
+        elif values.offset % PAGE or values.offset < self._steady.settled:
+            self._fill_now(source, values.offset)
         else:
-            offset = values.dataset.get_offset()
-            if offset % PAGE or offset < self._steady.settled:
-                self._fill_now(source, offset)
-            else:
-                # HDF5 gives the space of a dropped dataset to others, so it stays until nothing more is written there.
+            try:
+                self._staging.put(source, values.offset)
+            finally:
+                # HDF5 gives the space of a dropped dataset to others, so it stays until nothing is written there.
                 self._on_the_way.append((self._staging.submitted + 1, values.dataset))
-                self._on_the_way.append((self._staging.put(source, offset), values.dataset))
         self._count += 1
         self._unnamed[self._count] = values
 
@@ -145,9 +147,10 @@ class KeptValues:
         for number, values in list(self._unnamed.items()):
             if values.named:
                 del self._unnamed[number]
+                self._frozen.pop(number, None)
             elif values.dataset is not None:
                 # It lies before the settled end now: others that were given its space would be held in memory.
-                self._frozen.append(values.dataset)
+                self._frozen[number] = values.dataset
         self._clear_slabs()
 
     def drain(self) -> None:
@@ -175,9 +178,9 @@ class KeptValues:
         return self._slabs[self._slab][start : self._used]
 
     def _clear_slabs(self) -> None:
-        if any(values.data is not None for values in self._unnamed.values()):
-            self._slabs = []
-        self._slab, self._used = 0, 0
+        """Use the memory again from its begin, unless something in it still waits."""
+        if all(values.data is None for values in self._unnamed.values()):
+            self._slab, self._used = 0, 0
 
     def _put_down_small(self) -> None:
         """Move the small values from memory to the file, still without a name."""

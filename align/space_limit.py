@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 LEAST_FREE = 0.1
@@ -26,10 +27,10 @@ class SpaceLimit:
         self._looked = float("-inf")
         self._unseen = 0
 
-    def allows(self, nbytes: int, file_size: int) -> bool:
+    def allows(self, nbytes: int, file_size: Callable[[], int]) -> bool:
         """Whether so many bytes may be added to a file of this size."""
         if not self.reason:
-            if self._max_bytes is not None and file_size + nbytes > self._max_bytes:
+            if self._max_bytes is not None and file_size() + nbytes > self._max_bytes:
                 self.reason = f"{self._path.name} has reached --max-size {readable_size(self._max_bytes)}"
             elif self._disk_is_full(nbytes):
                 self.reason = f"less than {self._least_free:.0%} of the disk of {self._path.name} is free"

@@ -107,7 +107,7 @@ class Staging:
 
     def __init__(self, write: Callable[[memoryview, int], None], fail: Callable[[OSError], None]) -> None:
         self.finished = 0
-        self._submitted = 0
+        self.submitted = 0
         self._first = 0
         self._stopping = False
         self._write = write
@@ -118,10 +118,10 @@ class Staging:
         self._thread: threading.Thread | None = None
         self._owner = os.getpid()
 
-    def put(self, source: Source, offset: int) -> int:
+    def put(self, source: Source, offset: int) -> None:
         """Copy the values and have them written at an offset that is a multiple of the page.
 
-        Returns a number: they are in the file when `finished` has reached it. Waits while all buffers are full.
+        They are in the file when `finished` has passed what `submitted` is then. Waits while all buffers are full.
         """
         done = 0
         while done < source.nbytes and self._mine:
@@ -133,19 +133,18 @@ class Staging:
             wait = source.copy_into(room, done)
             buffer.take(offset + done, len(room), wait)
             done += len(room)
-        return self._submitted + 1
 
     def drain(self) -> BaseException | None:
         """Return when all is in the file, or when writing has failed; returns what a signal handler raised meanwhile."""
         interruption = None
         while self._thread is not None and self._mine:
             try:
-                slot = self._slot(self._submitted)
+                slot = self._slot(self.submitted)
                 # With all buffers submitted, the next one is not free yet, and nothing is in it that waits.
-                if self._submitted - self.finished < BUFFERS and self._holds_something(slot):
+                if self.submitted - self.finished < BUFFERS and self._holds_something(slot):
                     self._submit()
-                self._wait_for(self._submitted)
-                self._first = self._submitted
+                self._wait_for(self.submitted)
+                self._first = self.submitted
                 break
             except OSError:
                 raise
@@ -174,17 +173,17 @@ class Staging:
             thread = threading.Thread(target=self._run, name="align-writer", daemon=True)
             thread.start()
             self._thread = thread
-        slot = self._slot(self._submitted)
+        slot = self._slot(self.submitted)
         if slot == len(self._buffers):
             self._buffers.append(_Buffer(source.allocate(BUFFER_SIZE)))
-        self._wait_for(self._submitted - BUFFERS + 1)
+        self._wait_for(self.submitted - BUFFERS + 1)
         return self._buffers[slot]
 
     def _holds_something(self, slot: int) -> bool:
         return slot < len(self._buffers) and bool(self._buffers[slot].segments)
 
     def _submit(self) -> None:
-        self._submitted += 1
+        self.submitted += 1
         self._work.put(None)
 
     def _wait_for(self, number: int) -> None:
@@ -195,11 +194,13 @@ class Staging:
                 self._progress.get(timeout=_PATIENCE)
             except queue.Empty:
                 if self._thread is not None and not self._thread.is_alive():
-                    raise OSError("the thread that writes has ended") from None
+                    error = OSError("the thread that writes has ended")
+                    self._fail(error)
+                    raise error from None
 
     def _run(self) -> None:
         while True:
-            while self.finished < self._submitted:
+            while self.finished < self.submitted:
                 self._put_down(self._buffers[self._slot(self.finished)])
                 self.finished += 1
                 self._progress.put(None)

@@ -45,7 +45,7 @@ def npu_flags() -> dict[str, Any]:
 def npu_in_use() -> bool:
     """Whether torch_npu is loaded and has started its device in this process."""
     npu = getattr(torch, "npu", None)
-    return "torch_npu" in sys.modules and bool(_read(lambda: npu.is_initialized()))
+    return npu is not None and "torch_npu" in sys.modules and bool(_read(npu.is_initialized))
 
 
 def makes_infinities() -> bool:

@@ -9,6 +9,8 @@ import torch
 
 FEWEST_TO_TURN = 60 * 60
 """Elements from which on torch copies a transposed matrix in tiles."""
+SHORTEST_RUN = 32
+"""Elements side by side from which on copying a piece as it lies is fast."""
 
 
 def pieces(tensor: torch.Tensor, block: int, offset: int = 0) -> Iterator[tuple[torch.Tensor, int]]:
@@ -43,15 +45,16 @@ def gather(view: torch.Tensor, place: torch.Tensor, spare: torch.Tensor) -> None
     """Copy a view to `place` in logical order; all three are of one dtype, `spare` is working memory as large.
 
     Where the last dimensions come first in memory (a transposed matrix, the channels of an image that come last), the
-    view is first copied as it lies, then turned as one matrix: 3 to 8 times as fast as element by element.
+    view is first copied as it lies, then turned as one matrix: 3 times as fast as element by element.
     """
     strides = view.stride()
     order = sorted(range(view.dim()), key=strides.__getitem__, reverse=True)
     first = order[0]
-    if view.numel() < FEWEST_TO_TURN or not first or order != [*range(first, view.dim()), *range(first)]:
+    rows = math.prod(view.shape[:first])
+    turned = order == [*range(first, view.dim()), *range(first)] and rows >= SHORTEST_RUN
+    if not turned or view.numel() < FEWEST_TO_TURN:
         place.view(view.shape).copy_(view)
         return
     lying = view.permute(order)
     spare.view(lying.shape).copy_(lying)
-    rows = math.prod(view.shape[:first])
     place.view(rows, -1).copy_(spare.view(-1, rows).t())

@@ -57,6 +57,18 @@ def reference(x: torch.Tensor) -> TensorStats:
     )
 
 
+def measure(x: torch.Tensor, *, with_sketch: bool = False, exponents: bool = False) -> Measured:
+    measured = Measurements(with_sketch=with_sketch).measure(x, exponents=exponents)
+    assert measured is not None
+    return measured
+
+
+def statistics(x: torch.Tensor) -> TensorStats:
+    stats = measure(x).stats
+    assert stats is not None
+    return stats
+
+
 def check(measured: Measured, x: torch.Tensor) -> None:
     found, expected = measured.stats, reference(x)
     assert found is not None
@@ -73,7 +85,7 @@ def check(measured: Measured, x: torch.Tensor) -> None:
 @pytest.mark.parametrize("dtype", [*FLOATS, *OTHERS], ids=str)
 def test_statistics_do_not_depend_on_the_layout(dtype: torch.dtype, layout: str) -> None:
     x = LAYOUTS[layout](tensor((6, 40, 70), dtype))
-    check(Measurements(with_sketch=False).measure(x), x)
+    check(measure(x), x)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -81,7 +93,7 @@ def test_statistics_do_not_depend_on_the_layout(dtype: torch.dtype, layout: str)
 @pytest.mark.parametrize("shape", [(3,), (251,), (512, 1004), (7, 300, 260), (4, 64, 33, 65)], ids=str)
 def test_the_sketch_is_that_of_the_logical_order(shape: tuple[int, ...], dtype: torch.dtype, layout: str) -> None:
     x = LAYOUTS[layout](tensor(shape, dtype))
-    measured = Measurements(with_sketch=True).measure(x)
+    measured = measure(x, with_sketch=True)
     expected = sketch_array(x.double().numpy())
     assert measured.sketch is not None
     assert measured.sketch.shape == expected.shape
@@ -95,14 +107,14 @@ def test_the_sketch_is_that_of_the_logical_order(shape: tuple[int, ...], dtype: 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=400))
 def test_any_float32_values_are_counted(values: list[float]) -> None:
     x = torch.tensor(values, dtype=torch.float32)
-    check(Measurements(with_sketch=True).measure(x), x)
+    check(measure(x, with_sketch=True), x)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_statistics_are_over_the_finite_elements(bad: float) -> None:
     x = tensor((1000, 300), torch.float32)
     x[5, 7] = bad
-    measured = Measurements(with_sketch=True).measure(x)
+    measured = measure(x, with_sketch=True)
     check(measured, x)
     assert measured.sketch is not None
     assert int((~np.isfinite(measured.sketch)).sum()) == 1
@@ -110,8 +122,7 @@ def test_statistics_are_over_the_finite_elements(bad: float) -> None:
 
 def test_sums_beyond_float32_are_right() -> None:
     x = torch.full((1000,), torch.finfo(torch.float32).min)
-    stats = Measurements(with_sketch=False).measure(x).stats
-    assert stats is not None
+    stats = statistics(x)
     assert stats.total == pytest.approx(-3.4028234663852886e41)
     assert stats.nonfinite == 0
     assert stats.rms == pytest.approx(3.4028234663852886e38)
@@ -120,7 +131,7 @@ def test_sums_beyond_float32_are_right() -> None:
 @pytest.mark.parametrize("shape", [(0,), (3, 0, 2), ()])
 def test_empty_and_scalar_tensors(shape: tuple[int, ...]) -> None:
     x = torch.ones(shape)
-    measured = Measurements(with_sketch=True).measure(x)
+    measured = measure(x, with_sketch=True)
     assert measured.stats is not None
     assert measured.stats.count == x.numel()
     assert measured.sketch is not None
@@ -129,8 +140,7 @@ def test_empty_and_scalar_tensors(shape: tuple[int, ...]) -> None:
 
 def test_complex_tensors_are_measured_by_their_parts() -> None:
     x = torch.tensor([1 + 2j, 0 - 3j])
-    stats = Measurements(with_sketch=False).measure(x).stats
-    assert stats is not None
+    stats = statistics(x)
     assert (stats.count, stats.minimum, stats.maximum, stats.zeros) == (4, -3.0, 2.0, 1)
 
 
@@ -157,6 +167,125 @@ def test_measuring_writes_nothing_into_the_tensor_and_draws_no_random_number() -
     assert torch.equal(x, before)
     assert torch.equal(torch.get_rng_state(), state)
 
+def exponents_of(x: torch.Tensor) -> list[int]:
+    """The count of each exponent code, element by element."""
+    integers, fraction_bits, codes = {
+        torch.float16: (torch.int16, 10, 32),
+        torch.bfloat16: (torch.int16, 7, 256),
+        torch.float32: (torch.int32, 23, 256),
+    }[x.dtype]
+    counts = [0] * codes
+    for bits in x.reshape(-1).view(integers).tolist():
+        counts[(bits >> fraction_bits) % codes] += 1
+    return counts
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("shape", [(7,), (300, 301), (1500, 999)], ids=str)
+def test_exponents_are_counted_by_their_code(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    x = tensor(shape, dtype)
+    x = x * torch.exp2(torch.arange(x.shape[-1]) % 200 - 150).to(dtype)
+    x.view(-1)[:5] = torch.tensor([math.nan, -math.nan, math.inf, -math.inf, -0.0])
+    measured = measure(x, with_sketch=True, exponents=True)
+    assert measured.exponents is not None
+    assert measured.exponents.dtype == np.int64
+    assert measured.exponents.tolist() == exponents_of(x)
+    check(measured, x)
+    turned = measure(x.t() if x.dim() > 1 else x.flip(0), exponents=True).exponents
+    assert turned is not None
+    assert turned.tolist() == exponents_of(x)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-(2**15), 2**15 - 1), min_size=1, max_size=300), st.sampled_from(["float16", "bfloat16"]))
+def test_any_bits_of_16_bit_floats_are_counted(bits: list[int], name: str) -> None:
+    x = torch.tensor(bits, dtype=torch.int16).view(getattr(torch, name))
+    measured = measure(x, exponents=True)
+    assert measured.exponents is not None
+    assert measured.exponents.tolist() == exponents_of(x)
+    check(measured, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int32, torch.bool, torch.complex64], ids=str)
+def test_other_dtypes_have_no_exponents(dtype: torch.dtype) -> None:
+    assert measure(torch.ones(5, dtype=dtype), exponents=True).exponents is None
+    assert measure(torch.ones(5)).exponents is None
+
+
+def test_an_empty_tensor_has_no_element_of_any_exponent() -> None:
+    exponents = measure(torch.ones(0, dtype=torch.float16), exponents=True).exponents
+    assert exponents is not None
+    assert exponents.tolist() == [0] * 32
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_extremes_of_one_sign_and_of_negative_zero(dtype: torch.dtype, sign: float) -> None:
+    x = torch.tensor([3.0, 2.0, 5.0], dtype=dtype) * sign
+    assert (statistics(x).minimum, statistics(x).maximum) == ((2.0, 5.0) if sign > 0 else (-5.0, -2.0))
+    x[1] = -0.0
+    found = statistics(x)
+    assert (found.minimum, found.maximum, found.zeros) == ((0.0, 5.0, 1) if sign > 0 else (-5.0, 0.0, 1))
+    assert [math.copysign(1.0, found.minimum), math.copysign(1.0, found.maximum)] == ([1, 1] if sign > 0 else [-1, 1])
+
+
+@pytest.mark.parametrize("value", [1e-25, 1e-19, 3e-20, 1e-40])
+def test_squares_below_float32_are_not_lost(value: float) -> None:
+    x = torch.full((300_000,), value)
+    assert statistics(x).rms == pytest.approx(float(x[0]), rel=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(-140, 120), st.sampled_from([10, 1000, 300_000]))
+def test_the_norm_is_right_at_any_magnitude(exponent: int, numel: int) -> None:
+    x = tensor((numel,), torch.float32) * 2.0**exponent
+    assert statistics(x).norm == pytest.approx(float(x.double().norm()), rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("with_sketch", [False, True])
+@pytest.mark.parametrize("bad", [0.0, math.nan, -math.inf])
+def test_a_tensor_is_known_again_until_one_element_changes(
+    dtype: torch.dtype, bad: float, *, with_sketch: bool
+) -> None:
+    x = tensor((700, 500), dtype)
+    x[3, 4] = bad
+    measurements = Measurements(with_sketch=with_sketch)
+    measured = measurements.measure(x)
+    assert measured is not None
+    assert measurements.still_has(x, measured)
+    assert measurements.still_has(x.clone(), measured)
+    x[3, 6] += 1
+    assert not measurements.still_has(x, measured)
+
+
+def test_the_user_may_have_told_numpy_to_raise() -> None:
+    x = torch.tensor([math.nan, math.inf, -math.inf, 3e38, 1e-45] * 300)
+    with np.errstate(all="raise"):
+        measured = measure(x, with_sketch=True, exponents=True)
+        check(measured, x)
+        measure(x.double() * 1e300, with_sketch=True)
+
+
+def test_more_elements_than_32_bits_count() -> None:
+    x = torch.tensor(2.0, dtype=torch.bfloat16).expand(1 << 16, (1 << 15) + 3)
+    found = statistics(x)
+    count = (1 << 31) + 3 * (1 << 16)
+    assert (found.count, found.total, found.total_squares) == (count, 2.0 * count, 4.0 * count)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "uint16", "uint32", "uint64")
+        if hasattr(torch, name)
+    ],
+)
+def test_dtypes_that_few_operators_know(name: str) -> None:
+    x = torch.tensor([0.0, 1.0, 4.0, 2.0]).to(getattr(torch, name))
+    assert statistics(x) == TensorStats(4, 0.0, 4.0, 7.0, 21.0, zeros=1)
+
 
 DEVICE_PROGRAM = """
 import numpy as np, torch, torch_npu
@@ -172,11 +301,12 @@ for shape in [(3,), (512, 1004), (3000, 900), (2, 64, 33, 65)]:
         if shape == (3000, 900):
             x[1, 2] = float("nan"); x[3, 4] = float("inf")
         measurements = Measurements(with_sketch=True)
-        waiting = measurements.measure(x.to("npu"))
+        waiting = measurements.measure(x.to("npu"), exponents=True)
         measurements.measure(x.to("npu").transpose(0, -1))
         assert waiting.stats is None, "the numbers wait on the device"
         measurements.fetch()
-        host = Measurements(with_sketch=True).measure(x)
+        host = Measurements(with_sketch=True).measure(x, exponents=True)
+        assert (waiting.exponents == host.exponents).all()
         stats, expected = waiting.stats, host.stats
         for name in ("count", "zeros", "nans", "positive_infs", "negative_infs", "subnormals"):
             assert getattr(stats, name) == getattr(expected, name), (name, stats, expected)
@@ -187,6 +317,14 @@ for shape in [(3,), (512, 1004), (3000, 900), (2, 64, 33, 65)]:
         assert (np.isfinite(sketch) == np.isfinite(host.sketch)).all()
         error = np.linalg.norm((sketch - host.sketch)[finite].astype(np.float64))
         assert error <= 2 * TREE_RESOLUTION * stats.norm, (shape, dtype, error / stats.norm)
+
+for magnitude in (1e-30, 1e-22, 1.0, 1e22, 3e38):
+    x = torch.randn(5000).clamp(-1, 1) * magnitude
+    measurements = Measurements(with_sketch=False)
+    waiting = measurements.measure(x.to("npu"))
+    measurements.fetch()
+    assert np.isclose(waiting.stats.norm, x.double().norm(), rtol=1e-6), (magnitude, waiting.stats)
+    assert np.isclose(waiting.stats.total, x.double().sum(), atol=1e-6 * waiting.stats.norm), (magnitude, waiting.stats)
 print("ok")
 """
 
@@ -194,3 +332,36 @@ print("ok")
 def test_a_device_without_float64_gives_the_same_numbers_in_one_fetch() -> None:
     done = python("-c", DEVICE_PROGRAM, simulator={})
     assert done.stdout == "ok\n", done.stderr
+
+
+WAITING = """
+import torch, torch_npu
+from align.hooks.measure import Measurements
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Copies(TorchDispatchMode):
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        result = op(*args, **(kwargs or {}))
+        ins = [value for value in args if isinstance(value, torch.Tensor)]
+        leaves = any(value.device.type == "npu" for value in ins)
+        stays = not isinstance(result, torch.Tensor) or result.device.type == "npu"
+        if leaves and not (stays and isinstance(result, torch.Tensor)):
+            copies.append(str(op))
+        return result
+
+copies = []
+measurements = Measurements(with_sketch=True)
+tensors = [torch.randn(300, 400, device="npu").to(dtype) for dtype in (torch.float32, torch.bfloat16, torch.float16)]
+tensors += [torch.arange(1000, device="npu"), torch.randn(400, 300, device="npu").t(), torch.zeros(3, device="npu")]
+with Copies():
+    for tensor in tensors:
+        measurements.measure(tensor, exponents=True)
+    print(copies)
+    measurements.fetch()
+    print(copies)
+"""
+
+
+def test_nothing_waits_for_a_device_before_the_one_copy_of_the_fetch() -> None:
+    done = python("-c", WAITING, simulator={})
+    assert done.stdout == "[]\n['aten._to_copy.default']\n", done.stderr
