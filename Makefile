@@ -30,7 +30,7 @@ test: lint chromium
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 bench: $(INSTALLED)
-	$(BIN)/python benchmarks/capture_overhead.py
+	$(BIN)/python benchmarks/capture_overhead.py $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
 	$(BIN)/python benchmarks/start_up.py
 
 lint: $(INSTALLED)

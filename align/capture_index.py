@@ -83,8 +83,9 @@ def pack_step(
         original = record if record.same_as is None else originals.get(record.same_as, record)
         originals[record.order] = original
         place = _NOWHERE if original is record else places[original.order]
-        # For n <= K all numbers of a sketch behind the n-th are 0.
-        sketch = None if record.sketch is None else record.sketch[: record.numel]
+        # For n <= K all numbers of a sketch behind the n-th are 0; a complex number counts twice.
+        parts = record.numel * (2 if record.dtype.startswith("complex") else 1)
+        sketch = None if record.sketch is None else record.sketch[:parts]
         place = (
             *(place[:2] if place[0] >= 0 else sketches.add(sketch)),
             *(place[2:4] if place[2] >= 0 else hashes.add(record.row_hashes)),

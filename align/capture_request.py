@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
+
+from align.errors import CaptureFileError
+
+LOOKS_PER_SECOND = 4
+"""How often a running capture looks for a request at most: a look is one failing system call, 2 us on a local disk,
+but may take a millisecond on a network file system."""
 
 
 def request_path(capture: Path) -> Path:
@@ -13,11 +20,17 @@ def request_path(capture: Path) -> Path:
 
 
 def leave_request(capture: Path, steps: int) -> None:
-    """Ask the process that writes this capture to record its next steps, this many of them."""
+    """Ask the process that writes this capture to record its next steps, this many of them.
+
+    Raises CaptureFileError where the folder cannot be written.
+    """
     path = request_path(capture)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(f"{steps}\n")
-    draft.replace(path)  # at once: a reader never sees a half of it
+    try:
+        draft.write_text(f"{steps}\n")
+        draft.replace(path)  # at once: a reader never sees a half of it
+    except OSError as error:
+        raise CaptureFileError(f"Cannot leave a request beside '{capture}': {error.strerror}.") from error
 
 
 def take_request(capture: Path) -> int:
@@ -30,6 +43,22 @@ def take_request(capture: Path) -> int:
     with suppress(OSError):
         path.unlink()
     return int(text) if text.strip().isdecimal() else 0
+
+
+class Requests:
+    """The requests to one running capture, looked for a few times a second at most."""
+
+    def __init__(self, capture: Path) -> None:
+        self._capture = capture
+        self._next_look = 0.0
+
+    def take(self) -> int:
+        """How many steps are asked for, 0 if none or if the last look was a moment ago; the request is gone then."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return 0
+        self._next_look = now + 1 / LOOKS_PER_SECOND
+        return take_request(self._capture)
 
 
 def drop_request(capture: Path) -> None:

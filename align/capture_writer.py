@@ -245,6 +245,7 @@ class CaptureWriter:
         if self._failure is not None:
             raise self._failure
         try:
+            self._kept.release()
             yield
         except _H5_ERRORS as error:
             raise self._fail(error) from error

@@ -49,7 +49,14 @@ def main() -> None:
     help="Where training must run. npu imports torch_npu and lets scripts that say cuda run there; cpu hides "
     "accelerators; auto changes nothing.",
 )  # fmt: skip
-@click.option("--steps", default="0:3", show_default=True, metavar="RANGES", help="Steps to capture, such as 0:3,100.")
+@click.option(
+    "--steps",
+    metavar="RANGES",
+    help="Steps to capture, such as 0:3,100 or 10: (all from 10 on). [default: 0:3; all with --every]",
+)
+@click.option(
+    "--every", type=click.IntRange(min=1), default=1, metavar="N", help="Of each range, only every N-th step."
+)
 @click.option("--stop", is_flag=True, help="End the script after the last captured step (exit code 0).")
 @click.option(
     "--detail", type=click.Choice(["stats", "sketch", "tensors"]), default="sketch", show_default=True,
@@ -57,6 +64,41 @@ def main() -> None:
 )  # fmt: skip
 @click.option("--modules", multiple=True, metavar="GLOB", help="Only modules whose name matches; may be repeated.")
 @click.option("--phases", default="", metavar="LIST", help="Only these phases, such as forward,backward.")
+@click.option(
+    "--keep",
+    default="",
+    metavar="LIST",
+    help="Also keep the values of init (the initial weights), of batches, or both as init,batches, for a run that is "
+    "to start from them.",
+)
+@click.option(
+    "--exponents", is_flag=True, help="Count the exponents of all floats; those of 16-bit gradients always are."
+)
+@click.option(
+    "--max-size", metavar="SIZE", help="Keep no more values once the file has this size, such as 500MB or 2GB."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Same start: seed python, numpy and torch before the script's first line.",
+)
+@click.option(
+    "--deterministic",
+    is_flag=True,
+    help="Same start: choose kernels that give the same result each time; torch warns where there is none.",
+)
+@click.option("--no-dropout", is_flag=True, help="Same start: no dropout drops anything, in no module.")
+@click.option(
+    "--init-from",
+    metavar="REF.h5",
+    help="Same start: begin with the initial weights of a capture that was made with --keep init.",
+)
+@click.option(
+    "--batches-from",
+    metavar="REF.h5",
+    help="Same start: train on the batches of a capture that was made with --keep batches, as far as it has any.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--strict", is_flag=True, help="Exit with 2 if anything went wrong while capturing.")
 @click.option("--no-transfer", is_flag=True, help="With --device npu: do not redirect cuda calls to the NPU.")
@@ -72,13 +114,25 @@ def capture(ctx: click.Context, /, script: str, args: tuple[str, ...], **options
     from align.hooks.capture import CaptureOptions, tell
     from align.hooks.capture import capture as run_capture
 
-    chosen = CaptureOptions(
-        program=script, arguments=args, as_module=options["as_module"], device=options["device"],
-        output=options["output"], steps=options["steps"], stop=options["stop"], detail=options["detail"],
-        modules=options["modules"], phases=_words(options["phases"]), force=options["force"],
-        strict=options["strict"], transfer=not options["no_transfer"],
-    )  # fmt: skip
+    transfer = not options.pop("no_transfer")
+    lists: dict[str, Any] = {name: _words(options.pop(name)) for name in ("phases", "keep")}
+    chosen = CaptureOptions(program=script, arguments=args, transfer=transfer, **lists, **options)
     ctx.exit(run_capture(chosen, tell))
+
+
+@main.command("capture-now")
+@click.argument("path", metavar="RUN.h5")
+@click.option(
+    "--steps", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How many steps to capture."
+)
+def capture_now(path: str, steps: int) -> None:
+    """Ask a run that is being captured to record its next steps too, whatever its --steps say.
+
+    RUN.h5 is the file that it writes. The run looks for such requests a few times a second, when a step ends.
+    """
+    from align.requests import request_steps
+
+    click.echo(request_steps(path, steps))
 
 
 @main.command()

@@ -55,6 +55,7 @@ def contents_of(capture: Capture) -> Contents:
         modules=capture.modules,
         records={step: capture.records(step) for step in ([-1] if capture.has_init else []) + capture.steps},
         timeline=capture.timeline,
+        facts={step: capture.facts(step) for step in capture.steps},
     )
 
 

@@ -117,13 +117,13 @@ class Modes:
     The facts name the outermost modules that were called, and those inside whose mode is another one.
     """
 
-    def __init__(self, facts: Sequence[Fact]) -> None:
+    def __init__(self, facts: Sequence[Fact], modules: Mapping[str, ModuleInfo]) -> None:
         self._modes: dict[ModuleCall, bool] = {
             (fact.key.name, fact.key.micro, fact.key.call): bool(fact.value)
             for fact in facts
             if (fact.key.phase, fact.key.slot) == (Phase.FORWARD, TRAINING) and fact.value is not None
         }
-        self._root = next((name for name, _, _ in self._modes if name.startswith("<") and name.endswith(">")), "")
+        self._root = next((name for name, _, _ in self._modes if _is_main_root(name, modules)), "")
 
     @property
     def told(self) -> tuple[ModuleCall, ...]:
@@ -145,3 +145,10 @@ class Modes:
         while "." in name:
             name = name.rpartition(".")[0]
             yield name
+
+
+def _is_main_root(name: str, modules: Mapping[str, ModuleInfo]) -> bool:
+    """Whether it is the root whose modules have no prefix: it has children, and none that begins with its name."""
+    if not (name.startswith("<") and name.endswith(">")) or (name in modules and modules[name].leaf):
+        return False
+    return not any(other.startswith(f"{name}.") for other in modules)

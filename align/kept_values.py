@@ -6,11 +6,10 @@ memory: a dataset that is made under its name costs one call of HDF5 less, and m
 
 from __future__ import annotations
 
-from collections import deque
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
-from weakref import WeakValueDictionary
 
 import h5py
 import numpy as np
@@ -76,12 +75,13 @@ class KeptValues:
         self._file = file
         self._steady = steady
         self._staging = Staging(steady.write_behind, steady.give_up)
-        self._on_the_way: deque[tuple[int, Any]] = deque()
-        self._unnamed: WeakValueDictionary[int, Values] = WeakValueDictionary()
+        self._placed: list[tuple[weakref.ref[Values], Any]] = []
+        self._frozen: list[Any] = []
+        self._dropped = False
+        self._unnamed: weakref.WeakValueDictionary[int, Values] = weakref.WeakValueDictionary()
         self._count = 0
         self._slabs: list[memoryview] = []
         self._slab, self._used = 0, 0
-        self._frozen: dict[int, Any] = {}
 
     @property
     def waiting(self) -> bool:
@@ -97,10 +97,7 @@ class KeptValues:
         """Make room in the file for large values; small ones need none yet."""
         values = Values(source)
         if source.nbytes >= LARGE:
-            while self._on_the_way and self._on_the_way[0][0] <= self._staging.finished:
-                self._on_the_way.popleft()
-            values.dataset = self._dataset(values)
-            values.offset = values.dataset.get_offset()
+            self._place(values)
         elif self._slab * _SLAB + self._used + source.nbytes > MOST_IN_MEMORY:
             self._put_down_small()
         return values
@@ -114,11 +111,7 @@ class KeptValues:
         elif values.offset % PAGE or values.offset < self._steady.settled:
             self._fill_now(source, values.offset)
         else:
-            try:
-                self._staging.put(source, values.offset)
-            finally:
-                # HDF5 gives the space of a dropped dataset to others, so it stays until nothing is written there.
-                self._on_the_way.append((self._staging.submitted + 1, values.dataset))
+            self._staging.put(source, values.offset)
         self._count += 1
         self._unnamed[self._count] = values
 
@@ -138,25 +131,49 @@ class KeptValues:
                 h5py.h5o.link(values.dataset, parent, _utf8(levels[-1]), _utf8_links())
             else:
                 values.dataset = self._dataset(values, parent, _utf8(levels[-1]))
+                values.offset = values.dataset.get_offset()
                 fresh.append(values)
             values.named = True
         self._write_small(fresh)
 
     def settled(self) -> None:
         """A step was written: forget what has its name now, keep the space of what has none."""
+        for watch, dataset in self._placed:
+            values = watch()
+            if values is None or not values.named:
+                # It lies before the settled end now: others that were given its space would be held in memory.
+                self._frozen.append(dataset)
+        self._placed.clear()
         for number, values in list(self._unnamed.items()):
             if values.named:
                 del self._unnamed[number]
-                self._frozen.pop(number, None)
-            elif values.dataset is not None:
-                # It lies before the settled end now: others that were given its space would be held in memory.
-                self._frozen[number] = values.dataset
         self._clear_slabs()
 
     def drain(self) -> None:
         """Return when all values that were taken are in the file, but for the small ones."""
         self._steady.interruption = self._staging.drain() or self._steady.interruption
-        self._on_the_way.clear()
+
+    def release(self) -> None:
+        """Give back the space of dropped values at the end of the file, before others get theirs.
+
+        Nothing may be on its way there then. Space that others lie behind is not given back: it would be used in a
+        later step, before the settled end.
+        """
+        if self._dropped:
+            self._dropped = False
+            if self._placed and self._placed[-1][0]() is None:
+                self.drain()
+            while self._placed and self._placed[-1][0]() is None:
+                self._placed.pop()
+
+    def _place(self, values: Values) -> None:
+        """Give values a dataset without a name."""
+        values.dataset = self._dataset(values)
+        values.offset = values.dataset.get_offset()
+        self._placed.append((weakref.ref(values, self._note_dropped), values.dataset))
+
+    def _note_dropped(self, _: weakref.ref[Values]) -> None:
+        self._dropped = True
 
     def stop(self) -> None:
         """End the thread that writes."""
@@ -186,7 +203,7 @@ class KeptValues:
         """Move the small values from memory to the file, still without a name."""
         small = [values for values in self._unnamed.values() if values.data is not None]
         for values in small:
-            values.dataset = self._dataset(values)
+            self._place(values)
         self._write_small(small)
         self._clear_slabs()
 
@@ -196,7 +213,7 @@ class KeptValues:
         parts: list[memoryview] = []
         for values in small:
             if values.data:
-                offset = values.dataset.get_offset()
+                offset = values.offset
                 if offset != end:
                     self._write_parts(start, parts)
                     start = end = offset

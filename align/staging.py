@@ -135,7 +135,7 @@ class Staging:
             done += len(room)
 
     def drain(self) -> BaseException | None:
-        """Return when all is in the file, or when writing has failed; returns what a signal handler raised meanwhile."""
+        """Wait until all is in the file, or writing has failed; returns what a signal handler raised meanwhile."""
         interruption = None
         while self._thread is not None and self._mine:
             try:

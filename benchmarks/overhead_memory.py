@@ -48,7 +48,9 @@ def print_memory(size: Size, device: str, repeats: int) -> None:
     for name, extra in (("without checkpointing", ()), ("with checkpointing", ("--checkpointing",))):
         plain, captured = median_peaks(size, device, extra, repeats)
         print_row(f"host, {name}", plain.host, captured.host)
-        if plain.device is not None and captured.device is not None:
+        if plain.device == 0:
+            print(f"{device}, {name}: its allocator counts nothing")
+        elif plain.device is not None and captured.device is not None:
             print_row(f"{device}, {name}", plain.device, captured.device)
 
 

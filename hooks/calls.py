@@ -16,7 +16,8 @@ from align.hooks.graph import Exploration, edge_of, explore, sequence_now
 from align.hooks.nesting import call_tensors, result_tensors, tensors_in
 from align.hooks.quiet import grad_mode
 from align.hooks.roots import unwrapped
-from align.hooks.trace import Call, Forward
+from align.hooks.targets import target_facts
+from align.hooks.trace import KEEP_BATCHES, Call, Forward
 from align.hooks.values import dtype_name
 from align.records import ModuleInfo, Phase
 
@@ -78,6 +79,9 @@ class CallWatch:
         stack = self.stack
         if not stack and not in_backward:
             self._recorder.outermost_call_begins(module)
+            if self._recorder.batches.replaces_inputs and grad_mode():
+                given = self._recorder.guarded(self._recorder.batches.inputs, module, args, kwargs)
+                args, kwargs = given or (args, kwargs)
         if not stack and not self._recorder.clock.next_forward_wanted:
             return self._run_unwatched(original, module, args, kwargs)
         self._local.gradient = grad_mode()
@@ -87,9 +91,11 @@ class CallWatch:
             frame = self._recorder.guarded(self._open, module, args, kwargs)
         if frame is None:
             frame = Frame(module, None, None, recompute=in_backward)
+        outermost = not stack and not in_backward
         stack.append(frame)
         try:
-            result = original(module, *args, **kwargs)
+            with self._recorder.fallbacks.watching(wanted=outermost):
+                result = original(module, *args, **kwargs)
         except BaseException:
             if not in_backward and frame.call is not None and not self.failed_in:
                 self.failed_in = frame.call.name
@@ -105,6 +111,7 @@ class CallWatch:
         self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any
     ) -> Any:
         """Run an outermost call outside the captured steps; the calls inside it are not even looked at."""
+        self._recorder.batches.pass_by()
         self._local.unwatched = True
         try:
             return original(module, *args, **kwargs)
@@ -142,6 +149,8 @@ class CallWatch:
         frame = Frame(module, root, None, recompute=False)
         gradient = self._local.gradient
         teacher = not root.trainable and not gradient and bool(root.owners)
+        if not gradient and root.trainable:
+            recorder.batches.evaluated()
         if not recorder.clock.next_forward_wanted or not (gradient or teacher):
             return frame
         forward = Forward(root=root, teacher=teacher, after_attempt=recorder.clock.attempted)
@@ -149,6 +158,7 @@ class CallWatch:
         frame.call = self._new_call(self._name(root, module, None), None, forward)
         if root.trainable and Phase.INPUT in recorder.trace.phases:
             self._see_batch(module, frame.call, args, kwargs)
+            recorder.batches.offer(forward)
         return frame
 
     def _child_call(self, root: Root, module: nn.Module, parent: Call) -> Call:
@@ -224,10 +234,13 @@ class CallWatch:
     def _see_batch(self, module: nn.Module, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Record what the root received under the names of its arguments."""
         trace = self._recorder.trace
-        for name, value in _argument_names(unwrapped(module), args, kwargs):
+        keep = KEEP_BATCHES in self._recorder.options.keep
+        for name, value in argument_names(unwrapped(module), args, kwargs):
             for path, tensor in tensors_in(value, ""):
                 if not tensor.requires_grad and not trace.computed(tensor):
-                    trace.see(Phase.INPUT, name, path.removeprefix(".") or "value", tensor, call=call, equal=True)
+                    slot = path.removeprefix(".") or "value"
+                    trace.see(Phase.INPUT, name, slot, tensor, call=call, equal=True, rows=True, keep=keep)
+                    call.forward.facts.extend(target_facts(name, slot, tensor))
 
     def _close(self, frame: Frame, result: Any) -> None:
         call = frame.call
@@ -284,7 +297,7 @@ def _real_edges(edges: Mapping[str, Any]) -> dict[str, Any]:
     return {slot: edge for slot, edge in edges.items() if edge is not None}
 
 
-def _argument_names(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def argument_names(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Pair every argument with the name that the module's forward gives it."""
     try:
         bound = inspect.signature(module.forward).bind_partial(*args, **kwargs)

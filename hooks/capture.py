@@ -8,11 +8,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from align.errors import CaptureError, UsageError
 from align.hooks.devices import prepare_device
 from align.hooks.launch import Program, ProgramNotFound, exit_code_of, find_module, find_script, run_program
 from align.records import RunInfo
+
+if TYPE_CHECKING:
+    from align.hooks.recorder import Recorder
 
 EXIT_TROUBLE = 2
 
@@ -26,11 +30,20 @@ class CaptureOptions:
     as_module: bool = False
     device: str = "auto"
     output: str | None = None
-    steps: str = "0:3"
+    steps: str | None = None
+    every: int = 1
     stop: bool = False
     detail: str = "sketch"
     modules: tuple[str, ...] = ()
     phases: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    exponents: bool = False
+    max_size: str | None = None
+    seed: int | None = None
+    deterministic: bool = False
+    no_dropout: bool = False
+    init_from: str | None = None
+    batches_from: str | None = None
     force: bool = False
     strict: bool = False
     transfer: bool = True
@@ -45,28 +58,19 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
         program = _find_program(options)
     except (SyntaxError, ValueError) as broken:
         return exit_code_of(broken)  # as Python does with a script that it cannot compile
-    prepare_device(options.device, transfer=options.transfer)
+    prepare_device(options.device, transfer=options.transfer, deterministic=options.deterministic)
     # Only now may torch be imported: the device decides how.
     from align.hooks.children import ChildWatch
+    from align.hooks.initial_values import StartRefused
     from align.hooks.last_line import last_line
-    from align.hooks.recorder import Recorder
-    from align.hooks.run_info import script_hash
 
-    path = output_path(options)
-    source = Path(program.file)
-    run = RunInfo(
-        command=(options.program, *options.arguments),
-        script_hash=script_hash(source) if source.is_file() else "",
-    )
-    recorder = Recorder(
-        path, steps=options.steps, detail=options.detail, modules=options.modules, phases=options.phases,
-        stop=options.stop, say=say, force=options.force, run=run,
-    )  # fmt: skip
+    recorder = make_recorder(options, program, say)
+    path = recorder.path
     error: BaseException | None = None
     process = os.getpid()
     with ChildWatch() as children:
         recorder.__enter__()
-        say(f"align: capturing steps {options.steps} of {options.program} into {path}")
+        say(f"align: capturing steps {recorder.options.steps} of {options.program} into {path}")
         try:
             run_program(program, options.arguments)
         except ProgramNotFound:
@@ -78,13 +82,38 @@ def capture(options: CaptureOptions, say: Callable[[str], None]) -> int:
         recorder.close(error)
     if os.getpid() != process:
         return exit_code_of(error)  # a forked child that came to the script's end: the capture is its parent's
-    code = exit_code_of(error)
     if recorder.empty:
         path.unlink(missing_ok=True)
+    if isinstance(error, StartRefused):
+        say(f"align: {error.code}")
+        return EXIT_TROUBLE
+    code = exit_code_of(error)
     say(last_line(recorder, options.device, children.sentence()))
     if options.strict and (recorder.troubles or not recorder.steps_written) and code == 0:
         return EXIT_TROUBLE
     return code
+
+
+def make_recorder(options: CaptureOptions, program: Program, say: Callable[[str], None]) -> Recorder:
+    """The recorder that does what the options say; raises CaptureError or UsageError where they cannot be."""
+    from align.hooks.recorder import Recorder
+    from align.hooks.run_info import script_hash
+    from align.hooks.same_start import SameStart
+
+    source = Path(program.file)
+    run = RunInfo(
+        command=(options.program, *options.arguments),
+        script_hash=script_hash(source) if source.is_file() else "",
+    )
+    same_start = SameStart(
+        seed=options.seed, deterministic=options.deterministic, no_dropout=options.no_dropout,
+        init_from=options.init_from, batches_from=options.batches_from,
+    )  # fmt: skip
+    return Recorder(
+        output_path(options), steps=options.steps, every=options.every, detail=options.detail, modules=options.modules,
+        phases=options.phases, keep=options.keep, exponents=options.exponents, max_size=options.max_size,
+        stop=options.stop, force=options.force, run=run, same_start=same_start, say=say,
+    )  # fmt: skip
 
 
 def _find_program(options: CaptureOptions) -> Program:

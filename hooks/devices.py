@@ -19,8 +19,16 @@ DEVICES = ("auto", "cpu", "cuda", "npu")
 SOURCE_CANN = "source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your CANN's set_env.sh)"
 
 
-def prepare_device(device: str, *, transfer: bool = True) -> None:
+DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "HCCL_DETERMINISTIC": "true"}
+"""Variables that torch and CANN want before they are loaded: cuBLAS is deterministic with a workspace of fixed size
+only, and collectives on an NPU where they are told to."""
+
+
+def prepare_device(device: str, *, transfer: bool = True, deterministic: bool = False) -> None:
     """Import torch so that this device is used; raise CaptureError with the remedy where it cannot be."""
+    if deterministic:
+        for name, value in DETERMINISTIC.items():
+            os.environ.setdefault(name, value)
     if find_spec("torch") is None:
         raise CaptureError(
             "Cannot capture: torch is not installed in this Python. "

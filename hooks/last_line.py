@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from align.hooks.recorder import Recorder
+from align.hooks.same_start import sentence
 from align.hooks.steps import describe_steps
 
 KILO = 1000
@@ -20,6 +21,9 @@ def _parts(recorder: Recorder, device: str, children: str) -> Iterator[str]:
     beyond = recorder.clock.step - recorder.steps_written[-1] - 1 if recorder.steps_written else 0
     if beyond > 0:
         yield "1 later step was not captured" if beyond == 1 else f"{beyond:,} later steps were not captured"
+    done = sentence(recorder.run_info.same_start)
+    if done:
+        yield done
     outcome = recorder.run_info.outcome
     if outcome != "finished":
         yield f"the run ended early ({outcome})"

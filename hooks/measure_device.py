@@ -38,6 +38,7 @@ COUNTS = 5
 LARGE, SMALL = 2.0**50, 2.0**-40
 """Beyond these magnitudes sums of squares of a block may leave the range of float32, so its elements are scaled."""
 SCALE = 2.0**80
+FLOAT32_CODES = 256
 LANES = 64
 """Each exponent has so many counters, one every so many elements: additions to one address wait for each other."""
 
@@ -144,9 +145,10 @@ def _block_numbers(flat: torch.Tensor, dtype: torch.dtype, *, double: bool) -> t
     """The NUMBERS and COUNTS of one block, in float64 where there is one."""
     finite = flat.isfinite()
     zero = torch.zeros((), dtype=flat.dtype, device=flat.device)
-    infinity = torch.full((), math.inf, dtype=flat.dtype, device=flat.device)
+    # Not infinity: a device that saturates would set its overflow flag, by which training skips steps.
+    bound = torch.full((), torch.finfo(flat.dtype).max, dtype=flat.dtype, device=flat.device)
     clean = torch.where(finite, flat, zero)
-    low, high = torch.where(finite, flat, infinity).amin(), torch.where(finite, flat, -infinity).amax()
+    low, high = torch.where(finite, flat, bound).amin(), torch.where(finite, flat, -bound).amax()
     counts = [flat == 0, flat.isnan(), flat == math.inf, flat == -math.inf]
     if dtype in SHORT:
         counts.append((flat.abs() < torch.finfo(dtype).tiny) & (flat != 0))
@@ -167,9 +169,9 @@ def _block_numbers(flat: torch.Tensor, dtype: torch.dtype, *, double: bool) -> t
 
 def _exponents(flat: torch.Tensor, form: Form) -> torch.Tensor:
     """The number of elements of each code, from the exponents that they have in float32."""
-    codes = (flat.view(torch.int32) >> 23) & 255
+    codes = flat.abs().view(torch.int32) >> 23
     # 112 is the difference of both biases: subnormals and zeros of float16 come out at or below 0, Inf and NaN above.
-    codes = codes if form.exponent_bits == 8 else (codes - 112).clamp(0, form.codes - 1)
+    codes = codes if form.codes == FLOAT32_CODES else (codes - 112).clamp(0, form.codes - 1)
     lanes = torch.arange(LANES, device=flat.device).repeat(-(-flat.numel() // LANES))[: flat.numel()]
     counters = torch.zeros(form.codes * LANES, dtype=torch.float32, device=flat.device)
     counters.scatter_add_(0, codes.long() * LANES + lanes, torch.ones_like(flat))

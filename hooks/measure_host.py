@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +20,8 @@ from align.hooks.pieces import gather, in_storage_order, pieces
 from align.records import TensorStats
 
 ROWS = 1024
-"""Rows of K elements in a block: 1 MB of float32, the second-level cache of usual cores. Fewer rows were slower, as each
-block costs about 10 us whatever its size (96 to 1024 rows measured)."""
+"""Rows of K elements in a block: 1 MB of float32, the second-level cache of usual cores. Fewer rows were slower,
+as each block costs about 10 us whatever its size (96 to 1024 rows measured)."""
 CHAIN = 32
 """Terms in one float32 chain of a sketch."""
 CHAIN_RESOLUTION = 2.0 * 2.0**-24
@@ -60,12 +60,12 @@ class HostKernel:
         with np.errstate(all="ignore"):
             for flat, offset in self._pieces(tensor, buckets):
                 wide = self._widened(flat)
-                values: Array = wide.numpy()
                 form = FORMS.get(flat.dtype, FORMS[wide.dtype])
-                bits = bits_of(flat) if flat.dtype in SHORT else values.view(form.as_unsigned)
-                self._add(tally, flat, wide, values, bits, form)
+                values: Array = wide.numpy()
+                block = _Block(flat, wide, values, bits_of(flat) if flat.dtype in SHORT else bits_of(wide), form)
+                self._add(tally, block)
                 if counted is not None:
-                    self._exponents.add(bits, counted, self._bytes[: bits.nbytes].view(bits.dtype))
+                    self._exponents.add(block.bits, counted, self._bytes[: block.bits.nbytes].view(block.bits.dtype))
                 if buckets:
                     sums = self._bucket_sums(values, offset, buckets)
                     partial = sums if partial is None else partial + sums
@@ -104,7 +104,7 @@ class HostKernel:
                 yield place, offset
 
     def _widened(self, flat: torch.Tensor) -> torch.Tensor:
-        """The piece as it is added up: float32 and float64 as they are, smaller floats in float32, others in float64."""
+        """The piece as it is added up: smaller floats in float32, integers and bools in float64, others as they are."""
         if flat.dtype is torch.float32 or flat.dtype is torch.float64:
             return flat
         if flat.is_floating_point():
@@ -113,34 +113,33 @@ class HostKernel:
 
     # ---- one block
 
-    def _add(
-        self, tally: _Tally, flat: torch.Tensor, wide: torch.Tensor, values: Array, bits: Array, form: Form
-    ) -> None:
+    def _add(self, tally: _Tally, block: _Block) -> None:
         """Add the statistics of one block."""
+        wide = block.wide
         total, squares = wide.sum().item(), torch.dot(wide, wide).item()
-        tally.add_sums(total, squares, flat)
-        zeros, subnormals = self._zeros_and_subnormals(values, bits, form, short=flat.dtype in SHORT)
+        tally.add_sums(total, squares, block.flat)
+        zeros, subnormals = self._zeros_and_subnormals(block)
         tally.zeros += zeros
         tally.subnormals += subnormals
         if not math.isfinite(total) or not math.isfinite(squares):
             tally.add_finite(wide.double())
             return
-        if squares < FEW * len(values) and zeros < len(values):
+        if squares < FEW * len(wide) and zeros < len(wide):
             double = wide.double()
             squares = torch.dot(double, double).item()
         tally.total += total
         tally.squares += squares
-        tally.add_extremes(*extremes(bits, form))
+        tally.add_extremes(*extremes(block.bits, block.form))
 
-    def _zeros_and_subnormals(self, values: Array, bits: Array, form: Form, *, short: bool) -> tuple[int, int]:
-        if not short:
-            return self._zeros(values), 0
-        exponents = self._bytes[: bits.nbytes].view(bits.dtype)
-        np.bitwise_and(bits, form.as_unsigned(form.infinity), out=exponents)
+    def _zeros_and_subnormals(self, block: _Block) -> tuple[int, int]:
+        if block.flat.dtype not in SHORT:
+            return self._zeros(block.values), 0
+        exponents = self._bytes[: block.bits.nbytes].view(block.bits.dtype)
+        np.bitwise_and(block.bits, block.form.as_unsigned(block.form.infinity), out=exponents)
         small = self._zeros(exponents)
         if not small:
             return 0, 0
-        zeros = self._zeros(values)
+        zeros = self._zeros(block.values)
         return zeros, small - zeros
 
     def _zeros(self, values: Array) -> int:
@@ -151,14 +150,13 @@ class HostKernel:
     # ---- the sketch
 
     def _bucket_sums(self, values: Array, offset: int, buckets: int) -> Array:
-        """The bucket sums of one piece in float64; the elements themselves, signed, where the tensor has no more."""
+        """The bucket sums of one piece in float64; the signed elements themselves where the tensor has no more."""
         numel, first = len(values), offset % buckets
         start = offset % sketches.PERIOD
         signs = sketches.signs()[start : start + numel]
         if not offset and numel <= buckets:
-            padded = np.zeros(buckets)
-            np.multiply(values, signs, out=padded[:numel])
-            return padded
+            signed_elements: Array = np.multiply(values, signs)
+            return signed_elements
         chained = first + numel > CHAIN * buckets
         step = CHAIN * buckets if chained else buckets
         end = -(-(first + numel) // step) * step
@@ -168,7 +166,8 @@ class HostKernel:
         signed[first + numel : end] = 0.0
         rows = self._signed[:end].view(-1, CHAIN, buckets) if chained else self._signed[:end].view(1, -1, buckets)
         chains: Array = rows.sum(1).numpy()
-        return np.add.reduce(chains, axis=0, dtype=np.float64)
+        sums: Array = np.add.reduce(chains, axis=0, dtype=np.float64)
+        return sums
 
     def _row(self, size: int) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Room for one sketch in a large block: thousands of small ones would scatter the user's heap."""
@@ -176,6 +175,16 @@ class HostKernel:
             self._room, self._used = np.empty(ROOM, np.float32), 0
         self._used += size
         return self._room[self._used - size : self._used]
+
+
+class _Block(NamedTuple):
+    """A piece of a tensor: in its own dtype, as it is added up, that as numpy sees it, and bits laid out by `form`."""
+
+    flat: torch.Tensor
+    wide: torch.Tensor
+    values: Array
+    bits: Array
+    form: Form
 
 
 class _Tally:

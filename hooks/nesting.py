@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -53,3 +54,43 @@ def result_tensors(result: Any) -> list[tuple[str, torch.Tensor]]:
     if isinstance(result, torch.Tensor):
         return [("output.0", result)]
     return list(tensors_in(result, "output"))
+
+
+def with_tensors(value: Any, replacements: Mapping[int, torch.Tensor]) -> Any:
+    """The value with some of its tensors, given by their identity, replaced by others.
+
+    Containers that hold a replaced tensor are copied, all else is the same object: nothing of the caller is changed.
+
+    >>> one, two = torch.zeros(1), torch.ones(1)
+    >>> with_tensors({"a": one, "b": (two, "word")}, {id(two): one})["b"][0] is one
+    True
+    """
+    return _with(value, replacements, ())
+
+
+def _with(value: Any, replacements: Mapping[int, torch.Tensor], above: tuple[int, ...]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return replacements.get(id(value), value)
+    if len(above) >= MAXIMUM_DEPTH or id(value) in above:
+        return value
+    items = [(name, item, _with(item, replacements, (*above, id(value)))) for name, item in _items(value)]
+    changed = {name: new for name, old, new in items if new is not old}
+    if not changed:
+        return value
+    if isinstance(value, (list, tuple)):
+        parts = [new for _, _, new in items]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return _changed(value, changed)
+
+
+def _changed(value: Any, changed: Mapping[Any, Any]) -> Any:
+    """A copy of a mapping or dataclass with some of its parts changed."""
+    if isinstance(value, Mapping) and not isinstance(value, MutableMapping):
+        return type(value)({**value, **changed})  # type: ignore[call-arg]
+    fresh = copy.copy(value)
+    for name, new in changed.items():
+        if isinstance(fresh, MutableMapping):
+            fresh[name] = new
+        else:
+            object.__setattr__(fresh, name, new)
+    return fresh

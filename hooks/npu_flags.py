@@ -18,18 +18,22 @@ SILENT_CHECKS = ("NPU_ASD_CONFIG", "NPU_ASD_ENABLE")
 
 
 def npu_flags() -> dict[str, Any]:
-    """The flags of the NPU that this process uses, None for those that this build does not have.
+    """The flags of the NPU, None for those that this build does not have.
 
-    Empty where no NPU is in use: many of the readers would start the device.
+    Where no NPU is in use, only what can be told without the device: many of the readers would start it.
     """
-    npu = getattr(torch, "npu", None)
+    flags = {
+        "acl_precision_mode": _option("ACL_PRECISION_MODE") or os.environ.get("ACL_PRECISION_MODE"),
+        "npu_silent_check": _silent_check(),
+        "transfer_to_npu": True if "torch_npu.contrib.transfer_to_npu" in sys.modules else None,
+    }
     if not npu_in_use():
-        return {}
-    return {
+        return flags
+    npu: Any = torch.npu  # type: ignore[attr-defined]
+    return flags | {
         "npu_matmul_allow_hf32": _read(lambda: _known(npu.matmul.allow_hf32, bool)),
         "npu_conv_allow_hf32": _read(lambda: _known(npu.conv.allow_hf32, bool)),
         "npu_cube_math_type": _read(lambda: _named(npu.matmul.cube_math_type)),
-        "acl_precision_mode": _option("ACL_PRECISION_MODE") or os.environ.get("ACL_PRECISION_MODE"),
         "npu_deterministic_level": _read(_deterministic_level),
         "npu_allow_internal_format": _enabled("ALLOW_INTERNAL_FORMAT"),
         "npu_matmul_format_nd": _read(lambda: _known(npu.get_mm_bmm_format_nd(), bool)),
@@ -37,8 +41,6 @@ def npu_flags() -> dict[str, Any]:
         "npu_jit_compile": _read(lambda: not npu.is_jit_compile_false()),
         "npu_soc_version": _read(_soc_version),
         "inf_nan_mode": _read(makes_infinities),
-        "npu_silent_check": _silent_check(),
-        "transfer_to_npu": True if "torch_npu.contrib.transfer_to_npu" in sys.modules else None,
     }
 
 
@@ -72,7 +74,8 @@ def _named(value: Any) -> Any:
 
 def _option(name: str) -> str | None:
     """An option of torch_npu as text; None where it was never set, or cannot be asked for."""
-    value = _read(lambda: sys.modules["torch_npu"]._C._npu_getOption(name))
+    torch_npu: Any = sys.modules.get("torch_npu")
+    value = _read(lambda: torch_npu._C._npu_getOption(name))
     return value.decode(errors="replace") if isinstance(value, bytes) and value else None
 
 

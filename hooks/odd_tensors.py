@@ -50,7 +50,7 @@ def placements(tensor: torch.Tensor) -> tuple[Any, ...] | None:
     """How a distributed tensor lies on its devices; None for others."""
     module = sys.modules.get("torch.distributed.tensor") or sys.modules.get("torch.distributed._tensor")
     kind = getattr(module, "DTensor", None)
-    return tuple(tensor.placements) if kind is not None and isinstance(tensor, kind) else None  # type: ignore[attr-defined]
+    return tuple(tensor.placements) if kind is not None and isinstance(tensor, kind) else None
 
 
 def _inner(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -59,12 +59,12 @@ def _inner(tensor: torch.Tensor) -> torch.Tensor | None:
         local: torch.Tensor = tensor._local_tensor  # type: ignore[attr-defined]
         return local
     if tensor.is_nested:
-        return tensor.values()  # type: ignore[no-untyped-call,no-any-return]
+        return tensor.values()
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_meta:
         return None
     if tensor.layout in SPARSE:
         # An uncoalesced tensor may not be asked for its values by the public name.
-        return tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()  # type: ignore[no-untyped-call,no-any-return]
+        return tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
     if tensor.is_quantized:
         return tensor.dequantize()
     return tensor if tensor.dtype is torch.complex32 else None

@@ -7,6 +7,7 @@ clean.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad
 from torch.optim import optimizer as optimizers
+from torch.utils.data import dataloader
+
+from align.hooks.batches import fetched_ahead
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
@@ -34,6 +38,8 @@ class Patches:
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(optimizers.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compile)
+        self._wrap(dataloader._BaseDataLoaderIter, "__init__", self._loader_begun)
+        self._wrap(dataloader._BaseDataLoaderIter, "__next__", self._loader_next)
         for scaler in _scaler_classes():
             self._wrap(scaler, "scale", self._scale)
             self._wrap(scaler, "step", self._scaler_step)
@@ -90,7 +96,10 @@ class Patches:
                 return original(tensors, *args, **kwargs)
             given = (tensors,) if isinstance(tensors, torch.Tensor) else tuple(tensors)
             recorder.backward_begins(list(given))
-            result = original(given, *args, **kwargs)
+            try:
+                result = original(given, *args, **kwargs)
+            finally:
+                recorder.in_backward = False
             recorder.guarded(recorder.backward_ended)
             return result
 
@@ -102,8 +111,53 @@ class Patches:
         def init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(optimizer, *args, **kwargs)
             recorder.guarded(recorder.optimizer_seen, optimizer)
+            if not recorder.closed and "torch_npu" in sys.modules:
+                self._watch_updates(type(optimizer))
 
         return init
+
+    def _watch_updates(self, kind: type) -> None:
+        """Wrap the method that torch has wrapped for its own hooks, where it is defined; once for each class."""
+        owner = next((base for base in kind.__mro__ if "step" in vars(base)), None)
+        if owner is not None and (owner, "step") not in {(place, name) for place, name, _ in self._replaced}:
+            self._wrap(owner, "step", self._update)
+
+    def _update(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            # A closure is the script's own code, and watched by its own module calls.
+            wanted = recorder.recording and not args and kwargs.get("closure") is None
+            with recorder.fallbacks.watching(wanted=wanted and recorder.in_training_thread()):
+                return original(optimizer, *args, **kwargs)
+
+        return step
+
+    def _loader_begun(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def init(iterator: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+            original(iterator, loader, *args, **kwargs)
+            recorder.guarded(recorder.batches.begun, iterator, loader)
+
+        return init
+
+    def _loader_next(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def next_(iterator: Any) -> Any:
+            if recorder.closed:
+                return original(iterator)
+            try:
+                data = original(iterator)
+            except StopIteration:
+                recorder.guarded(recorder.batches.ended, iterator)
+                raise
+            ahead = fetched_ahead(sys._getframe(1))
+            given = recorder.guarded(recorder.batches.handed_out, iterator, data, ahead=ahead)
+            return data if given is None else given[0]
+
+        return next_
 
     def _scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self._recorder

@@ -20,26 +20,31 @@ import torch
 from torch import nn
 
 from align.capture_file import CaptureWriter
-from align.capture_request import drop_request, take_request
+from align.capture_request import Requests, drop_request
 from align.errors import CaptureError, CaptureFileError
+from align.hooks.batches import BatchWatch
 from align.hooks.calls import CallWatch
 from align.hooks.clipping import ClipWatch
 from align.hooks.compiling import CompilerSwitch
 from align.hooks.facts import FactLog
+from align.hooks.fallbacks import FallbackWatch
 from align.hooks.generators import see_generators
 from align.hooks.gradients import GradientWatch
 from align.hooks.initial import InitialState
 from align.hooks.losses import LossWatch
 from align.hooks.optimizers import MAXIMUM_SETTINGS, OptimizerWatch, settings_of
 from align.hooks.options import read_options
+from align.hooks.overflow import OverflowFlag
 from align.hooks.patches import Patches
 from align.hooks.progress import Progress
 from align.hooks.quiet import Quiet, grad_mode
 from align.hooks.roots import Root, Roots, living_optimizers
 from align.hooks.run_info import describe_run, ended_run, flags_now
+from align.hooks.same_start import SameStart
 from align.hooks.scalers import ScalerWatch
+from align.hooks.start_control import StartControl
 from align.hooks.steps import StepClock
-from align.hooks.timeline import Timeline, number_from
+from align.hooks.timeline import Number, Timeline, number_from
 from align.hooks.trace import Call, Sighting, Trace
 from align.records import Phase, RunInfo
 
@@ -68,8 +73,9 @@ class Recorder:
     `keep` are values that are kept whatever the detail: init, batches. `exponents` counts the exponents of all
     floats, not only those of 16-bit gradients. `max_size` (bytes, or a text such as 2GB) is the size of the file
     beyond which no values are kept. Raises CaptureError where the path cannot be written or another recorder is
-    open, and UsageError for options it cannot read. What goes wrong afterwards never stops the training: it is
-    counted, kept in the file and in `troubles`. `say` is given lines of progress.
+    open, and UsageError for options it cannot read. `same_start` says what makes the run start as another one;
+    StartRefused, a SystemExit, ends it where it would start from other weights. All else that goes wrong afterwards
+    never stops the training: it is counted, kept in the file and in `troubles`. `say` is given lines of progress.
     """
 
     def __init__(  # noqa: PLR0913  one keyword for each option of the command
@@ -87,6 +93,7 @@ class Recorder:
         stop: bool = False,
         force: bool = False,
         run: RunInfo | None = None,
+        same_start: SameStart | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.path = Path(path)
@@ -97,11 +104,12 @@ class Recorder:
         self.clock = StepClock(self.options.choice)
         self.stop = stop
         self.closed = True
-        self._in_backward = False
+        self.in_backward = False
         self.gave_up = False
         self.troubles: Counter[str] = Counter()
         self.compile_seen = False
         self._force = force
+        self._same_start = same_start or SameStart()
         self._progress = Progress(say, self.options.steps) if say is not None else None
         self._wanted: dict[str, bool] = {}
         self._begun = False
@@ -114,6 +122,7 @@ class Recorder:
             steps_requested=self.options.steps,
             modules_requested=self.options.modules,
             kept=tuple(sorted(self.options.keep)),
+            same_start=self._same_start.facts(),
             process_id=os.getpid(),
             host=socket.gethostname(),
         )
@@ -127,20 +136,29 @@ class Recorder:
             raise CaptureError(
                 f"Cannot record into '{self.path}': '{_active[0].path}' is being recorded. Close it first."
             )
+        self.start = StartControl(self._same_start, self.path, self.note_trouble)
         self.run_info = describe_run(self.run_info)
-        self.writer = CaptureWriter(self.path, self.run_info, force=self._force)
+        self.writer = CaptureWriter(
+            self.path, self.run_info, force=self._force, max_bytes=self.options.max_size
+        )
         drop_request(self.path)
+        self._requests = Requests(self.path)
         self.facts = FactLog()
         self.trace = Trace(self.writer, self.options, self.facts, self.note_trouble)
         self.initial = InitialState(self)
         self.roots = Roots()
         self.timeline = Timeline(self.writer)
         self.calls = CallWatch(self)
+        self.batches = BatchWatch(self, self.start.batches)
         self.gradients = GradientWatch(self)
         self.optimizers = OptimizerWatch(self)
         self.scalers = ScalerWatch(self)
         self.clips = ClipWatch(self)
         self.losses = LossWatch(self)
+        self.start.begin()
+        self.fallbacks = FallbackWatch()
+        self.fallbacks.open()
+        self.overflow = OverflowFlag()
         self._patches = Patches(self)
         self._patches.install()
         for optimizer in living_optimizers():
@@ -165,7 +183,9 @@ class Recorder:
             return
         if os.getpid() == self._process:
             self.guarded(self._finish)
+            self.guarded(self.start.finish)
         self._patches.remove()
+        self.start.remove()
         self._compiling.restore()
         sys.setrecursionlimit(self._recursion_limit)
         _active.remove(self)
@@ -173,6 +193,7 @@ class Recorder:
         if os.getpid() != self._process:
             return
         drop_request(self.path)
+        self.run_info = replace(self.run_info, same_start=self.start.facts())
         self.run_info = ended_run(
             self.run_info, error, failed_in=self.calls.failed_in, steps_seen=self.clock.step, notes=self.notes()
         )
@@ -189,6 +210,8 @@ class Recorder:
         self.trace.measurements.fetch()
         if self.clock.attempted:
             self._close_step()
+        self.fallbacks.close()
+        self.run_info = replace(self.run_info, fallbacks=self.fallbacks.found())
         self.timeline.write(wait=True)
         self.writer.append_modules(list(self.calls.module_facts.values()))
 
@@ -233,7 +256,7 @@ class Recorder:
             return thread == threading.main_thread().ident or self.roots.made_optimizer(thread)
         if self._training_thread == thread:
             return True
-        return torch._C._current_graph_task_id() != -1 and self._in_backward
+        return torch._C._current_graph_task_id() != -1 and self.in_backward
 
     def joins_training(self) -> bool:
         """The same, for an act that only training does: the first thread to act is the one that trains."""
@@ -308,6 +331,7 @@ class Recorder:
 
     def load_initial(self, root: Root) -> None:
         """Give a root its initial values from another capture, where that was asked for."""
+        self.start.load(root, self.owner_of)
 
     def tap(self, name: str, tensor: torch.Tensor) -> None:
         """Record a tensor that no hook can see, as the output of a module of this name."""
@@ -341,6 +365,7 @@ class Recorder:
             self._roll_over()
         if self.initial.due:
             self.guarded(self._see_initial, root)
+            self.start.check()  # outside the guard: a run that starts from other weights than it should must not go on
         if not self._begun:
             self._begun = True
             self.guarded(self._step_begins)
@@ -366,12 +391,12 @@ class Recorder:
         """A top-level backward begins; it belongs to a new step if an attempt was made before it."""
         if self.clock.attempted:
             self._roll_over()
-        self._in_backward = True
+        self.in_backward = True
         self.guarded(self.losses.backward_begins, tensors)
 
     def backward_ended(self) -> None:
         """A top-level backward is over."""
-        self._in_backward = False
+        self.overflow.look()  # before the scaler, which clears it
         self.gradients.finish()
         self.timeline.row.micros += 1
         if self.clock.wanted:
@@ -389,6 +414,7 @@ class Recorder:
     def attempt_made(self, optimizer: torch.optim.Optimizer) -> None:
         """An attempt to update is over, whether the update was made or skipped."""
         self.clock.attempted = True
+        self._read_request(self.clock.step + 1)  # before the batch of the next step is handed out
         settings = settings_of(optimizer)  # of the whole run, also outside the captured steps
         if settings not in self.run_info.optimizers and len(self.run_info.optimizers) < MAXIMUM_SETTINGS:
             self.run_info = replace(self.run_info, optimizers=(*self.run_info.optimizers, settings))
@@ -402,6 +428,12 @@ class Recorder:
             self.compile_seen = True
             self._compiling.switch_off()
             self.run_info = replace(self.run_info, flags={**self.run_info.flags, "compile_switched_off": True})
+
+    def _first_captured(self) -> None:
+        if len(self._steps_written) == 1:
+            self.fallbacks.first_step_over()
+            self.run_info = replace(self.run_info, fallbacks=self.fallbacks.found())
+            self.writer.update_run(self.run_info)
 
     def _roll_over(self) -> None:
         closed_step = self.clock.step
@@ -418,10 +450,14 @@ class Recorder:
         if updates:
             self.timeline.row.gradient_norm = lambda: _joint_norm(updates)
         self.initial.write()
+        self.start.first_step_over()
         if self.clock.wanted:
             self.writer.append_modules(list(self.calls.module_facts.values()))
             self.trace.commit(step)
+            if self.writer.values_stopped:
+                self.troubles[self.writer.values_stopped] = 1
             self._steps_written.append(step)
+            self._first_captured()
             if self._progress is not None:
                 self._progress.captured(step, last=self.clock.choice.over_after(step), stop=self.stop)
         else:
@@ -429,16 +465,17 @@ class Recorder:
         self.facts.clear()
         for watch in (self.optimizers, self.scalers, self.clips):
             watch.begin_step()
+        self.timeline.row.overflow = self.overflow.read() or Number()
         self.timeline.close_step()
         self._begun = False
         self.clock.advance()
-        self._read_request()
+        self._read_request(self.clock.step)
 
-    def _read_request(self) -> None:
-        """Capture the steps that `align capture-now` asks for."""
-        wanted = take_request(self.path)
+    def _read_request(self, first: int) -> None:
+        """Capture as many steps from this one on as `align capture-now` asks for."""
+        wanted = self._requests.take()
         if wanted:
-            self.clock.choice = self.clock.choice.with_range(self.clock.step, self.clock.step + wanted)
+            self.clock.choice = self.clock.choice.with_range(first, first + wanted)
 
 
 def _parameters(root: Root) -> list[torch.Tensor]:

@@ -19,6 +19,7 @@ import torch
 
 import align
 from align.hooks.autocast import autocast_dtype
+from align.hooks.npu_flags import READER_ERRORS, npu_flags
 from align.records import RunInfo
 
 LIBRARIES = (
@@ -32,15 +33,20 @@ ENVIRONMENT = (
     "CLOSE_MATMUL_K_SHIFT", "COMBINED_ENABLE", "CUBLAS_WORKSPACE_CONFIG", "CUDA_LAUNCH_BLOCKING",
     "CUDA_VISIBLE_DEVICES", "HCCL_ALGO", "HCCL_BUFFSIZE", "HCCL_DETERMINISTIC", "HCCL_OP_EXPANSION_MODE",
     "INF_NAN_MODE_ENABLE", "INF_NAN_MODE_FORCE_DISABLE", "LCCL_DETERMINISTIC", "LOCAL_RANK", "MKL_NUM_THREADS",
-    "MULTI_STREAM_MEMORY_REUSE", "NCCL_ALGO", "NPU_ASD_CONFIG", "NPU_ASD_ENABLE", "NPU_INDUCTOR_FALLBACK_LIST",
-    "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS", "PER_STREAM_QUEUE", "PYTHONHASHSEED", "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_NO_NPU_MEMORY_CACHING", "PYTORCH_NPU_ALLOC_CONF", "RANK", "TASK_QUEUE_ENABLE",
-    "TORCHINDUCTOR_NPU_BACKEND", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_DEVICE_BACKEND_AUTOLOAD",
-    "TORCH_HCCL_ZERO_COPY", "TORCH_NPU_DEVICE_CAPABILITY", "TORCH_NPU_FALLBACK_CPU_DISABLE",
-    "TORCH_NPU_LAZY_FUSION", "TORCH_NPU_LEGACY_IMPL_LIST", "TORCH_NPU_USE_COMPATIBLE_IMPL",
-    "TORCH_TRANSFER_TO_NPU", "WORLD_SIZE",
+    "MULTI_STREAM_MEMORY_REUSE", "NCCL_ALGO", "NPU_ASD_CONFIG", "NPU_ASD_ENABLE", "NPU_ASD_SIGMA_THRESH",
+    "NPU_ASD_UPPER_THRESH", "NPU_INDUCTOR_FALLBACK_LIST", "NVIDIA_TF32_OVERRIDE", "OMP_NUM_THREADS",
+    "PER_STREAM_QUEUE", "PYTHONHASHSEED", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_NPU_MEMORY_CACHING",
+    "PYTORCH_NPU_ALLOC_CONF", "RANK", "TASK_QUEUE_ENABLE", "TORCHINDUCTOR_NPU_BACKEND",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_DEVICE_BACKEND_AUTOLOAD", "TORCH_HCCL_ZERO_COPY",
+    "TORCH_NPU_DEVICE_CAPABILITY", "TORCH_NPU_DISABLED_WARNING", "TORCH_NPU_FALLBACK_CPU_DISABLE",
+    "TORCH_NPU_LAZY_FUSION", "TORCH_NPU_LEGACY_IMPL_LIST", "TORCH_NPU_LOGS", "TORCH_NPU_USE_COMPATIBLE_IMPL",
+    "TORCH_NPU_WARNING_DISABLE", "TORCH_TRANSFER_TO_NPU", "WORLD_SIZE",
 )  # fmt: skip
-"""Variables that change numbers or explain them; no other variable is written, whatever it holds."""
+"""Variables that change numbers or explain them; no other variable is written, whatever it holds.
+
+Left out although torch_npu reads them: ACL_OP_COMPILER_CACHE_DIR and TORCH_ACL_INIT_CONFIG_PATH, which are paths and
+may name people. ASCEND_HOME_PATH stays: it tells which of several installations of CANN was used.
+"""
 
 
 def describe_run(run: RunInfo) -> RunInfo:
@@ -115,7 +121,10 @@ def _versions() -> dict[str, str]:
 def _cann_version() -> str:
     utils = getattr(getattr(torch, "npu", None), "utils", None)
     reader = getattr(utils, "get_cann_version", None)
-    return str(reader("CANN")) if reader is not None else ""
+    try:
+        return str(reader("CANN")) if reader is not None else ""
+    except READER_ERRORS:
+        return ""  # an installation of CANN without its version files
 
 
 def _device_name(module: Any, device_type: str) -> str:
@@ -149,7 +158,6 @@ def _digest(data: bytes) -> str:
 
 def _flags() -> dict[str, Any]:
     """The switches that change numbers; None for those that this build does not have."""
-    npu = getattr(torch, "npu", None)
     return {
         "matmul_allow_tf32": torch.backends.cuda.matmul.allow_tf32 if torch.version.cuda else None,
         "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32 if torch.version.cuda else None,
@@ -162,20 +170,5 @@ def _flags() -> dict[str, Any]:
         ),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "npu_matmul_allow_hf32": _npu_flag(npu, "matmul"),
-        "npu_conv_allow_hf32": _npu_flag(npu, "conv"),
-        "acl_precision_mode": os.environ.get("ACL_PRECISION_MODE"),
-        "inf_nan_mode": _inf_nan_mode(npu),
-        "transfer_to_npu": True if "torch_npu.contrib.transfer_to_npu" in sys.modules else None,
+        **npu_flags(),
     }
-
-
-def _npu_flag(npu: Any, kind: str) -> bool | None:
-    """`torch.npu.matmul.allow_hf32` and its sister; None where the device is not there."""
-    value = getattr(getattr(npu, kind, None), "allow_hf32", None)
-    return bool(value) if value is not None else None
-
-
-def _inf_nan_mode(npu: Any) -> bool | None:
-    reader = getattr(getattr(npu, "utils", None), "is_support_inf_nan", None)
-    return bool(reader()) if reader is not None else None

@@ -19,15 +19,16 @@ from torch.nn.parameter import is_lazy
 
 from align.capture_file import CaptureWriter
 from align.hashing import hash_bytes, row_hashes
-from align.hooks.facts import FactLog
+from align.hooks.facts import FactLog, Source
 from align.hooks.identity import Identities, is_plain
 from align.hooks.layout import layout_of
 from align.hooks.measure import Measured, Measurements
 from align.hooks.options import Options
-from align.hooks.values import as_array, dtype_name
+from align.hooks.values import TensorSource, as_array, dtype_name
 from align.records import INIT_STEP, Detail, Phase, TensorKey, TensorRecord
 
 if TYPE_CHECKING:
+    from align.hooks.batches import HandedOut
     from align.hooks.roots import Root
 
 AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM, Phase.OPTIMIZER)
@@ -40,6 +41,9 @@ GRADIENTS = (Phase.BACKWARD, Phase.GRADIENT, Phase.UPDATE)
 """Phases whose 16-bit tensors get exponent counts: where a loss scale is too small shows there."""
 
 SIXTEEN_BITS = (torch.float16, torch.bfloat16)
+
+KEEP_BATCHES = "batches"
+"""The word of `Options.keep` for the values of batches."""
 
 MAXIMUM_TEACHER_CALLS = 8
 """How many calls of modules without gradient are held while no backward has come."""
@@ -107,6 +111,8 @@ class Forward:
     teacher: bool = False
     after_attempt: bool = False
     calls: list[Call] = field(default_factory=list)
+    batches: list[HandedOut] = field(default_factory=list)
+    facts: list[tuple[Phase, str, str, Source]] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
     sentinels: list[weakref.ref[Any]] = field(default_factory=list)
     born: int = 0
@@ -156,23 +162,26 @@ class Trace:
         keep: bool = False,
         rows: bool = False,
         same: Seen | None = None,
+        aside: bool = False,
     ) -> Sighting:
         """Record a tensor as it is now.
 
         `equal` adds the hash, `shared` lets it refer to an earlier record of the very same tensor, `same` is what is
         known of these very values already, `keep` keeps the values whatever the detail, `rows` adds one hash for each
-        `tensor[i]`.
+        `tensor[i]`, `aside` leaves it to the caller to place the sighting.
         """
         exponents = self.options.exponents or (phase in GRADIENTS and tensor.dtype in SIXTEEN_BITS)
         equal = equal or rows or not tensor.is_floating_point()
         seen = same or self._seen(tensor, equal=equal, shared=shared, exponents=exponents, rows=rows)
-        if keep and seen.measured is not None and seen.handle is None:
+        if keep and seen.measured is not None and seen.handle is None and is_plain(tensor):
             self._keep_values(seen, tensor)
         seen.computed = seen.computed or slot.startswith("output")
         sighting = self._sighting(phase, name, slot, tensor, seen)
         sighting.call, sighting.total, sighting.recomputed = call, total, recomputed
         if phase in AFTER_BACKWARD:
             sighting.micro = 0
+        if aside:
+            return sighting
         if call is not None and phase is not Phase.BACKWARD and not call.forward.numbered:
             call.forward.sightings.append(sighting)
         else:
@@ -245,7 +254,10 @@ class Trace:
         return seen
 
     def _keep_values(self, seen: Seen, tensor: torch.Tensor) -> None:
-        seen.handle = self.writer.add_values(as_array(tensor), dtype_name(tensor.dtype))
+        try:
+            seen.handle = self.writer.keep(TensorSource(tensor))
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            self._trouble(f"Cannot keep the values of a {dtype_name(tensor.dtype)} tensor: {error}")
 
     def _sighting(self, phase: Phase, name: str, slot: str, tensor: torch.Tensor, seen: Seen) -> Sighting:
         self._sequence += 1
@@ -297,8 +309,23 @@ class Trace:
                 call.micro, call.number = self.micro, counts[call.name]
                 counts[call.name] += 1
             self._note_modes(forward)
+            self._place_batches(forward)
             self._kept.extend(forward.sightings)
             forward.sightings = []
+
+    def _place_batches(self, forward: Forward) -> None:
+        """The batches that were handed out for this forward, and what is known of its inputs."""
+        if not forward.calls:
+            return
+        outermost = forward.calls[0]
+        positions: Counter[str] = Counter()
+        for batch in forward.batches:
+            if not batch.placed:
+                self._kept.extend(batch.place(outermost, self.facts, positions[batch.name]))
+                positions[batch.name] += 1
+        for phase, name, slot, value in forward.facts:
+            self.facts.note(phase, name, slot, value, micro=outermost.micro, call=outermost.number)
+        forward.batches, forward.facts = [], []
 
     def _note_modes(self, forward: Forward) -> None:
         """Whether the root was in training mode, and every module whose mode is another one."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from align.reports.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from align.records import RunInfo
     from align.reports.phrases import Phrases
 
-EXPECTED_TO_DIFFER = frozenset({"started", "ended", "command"})
+EXPECTED_TO_DIFFER = frozenset({"started", "ended", "command", "host"})
 """Facts of any two runs that differ without a reason to look at them."""
 
 _PLAIN = (
@@ -30,6 +31,8 @@ _PLAIN = (
     "phases",
     "steps_requested",
     "steps_seen",
+    "modules_requested",
+    "kept",
     "autocast",
     "optimizers",
     "script_hash",
@@ -37,8 +40,11 @@ _PLAIN = (
     "started",
     "ended",
     "outcome",
+    "host",
 )
-_GROUPS = ("versions", "flags", "seeds", "environment")
+_GROUPS = ("same_start", "loaders", "fallbacks", "versions", "flags", "seeds", "environment")
+GROUPS_OF_LINES = ("same_start.", "loaders.", "fallbacks.")
+"""Facts that `align show` tells in sentences of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +61,16 @@ def run_facts(run: RunInfo) -> dict[str, Any]:
     """Every fact of a run under a flat name such as `flags.deterministic`."""
     facts: dict[str, Any] = {name: getattr(run, name) for name in _PLAIN}
     for group in _GROUPS:
-        entries: Mapping[str, Any] = getattr(run, group)
+        entries = _entries(getattr(run, group))
         facts.update({f"{group}.{name}": entries[name] for name in sorted(entries)})
     return facts
+
+
+def _entries(group: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The entries of a group; of several objects with their number before the name."""
+    if isinstance(group, Mapping):
+        return group
+    return {f"{number}.{name}": value for number, each in enumerate(group) for name, value in each.items()}
 
 
 def _rank(name: str) -> tuple[int, str]:
@@ -69,7 +82,7 @@ def _rank(name: str) -> tuple[int, str]:
 
 def fact_text(value: Any, phrases: Phrases) -> str:
     """One fact in words."""
-    if value is None or value in ("", ()):
+    if value is None or value in ("", (), []):
         return phrases["not_recorded"]
     if isinstance(value, bool):
         return phrases["yes" if value else "no"]

@@ -18,6 +18,7 @@ from align.reports.page_data import page_data
 from align.reports.phrases import ENGLISH, Phrases
 from align.reports.rows import STATUS_SIGNS, focus_index, step_text, window
 from align.reports.series import Curves, Panel, Point, make_curves, make_panels, shown_step
+from align.reports.timeline_table import make_timeline
 from align.reports.view import STATIC_ROWS, make_page
 from align.reports.visible import visible
 
@@ -49,6 +50,7 @@ def diff_page(result: DiffResult, phrases: Phrases = ENGLISH) -> str:
             data=Markup(page_data(result, start, phrases)),  # noqa: S704 - escaped for a script element
             difference=_difference(result, phrases),
             loss=_loss(result, phrases),
+            timeline=make_timeline(result, phrases),
             version=visible(result.reference.align_version),
             count=wording.count,
         )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from align.records import TimelineRow
 from align.reports.columns import columnar, finite, rounded
+from align.reports.phrases import ENGLISH
+from align.reports.remarks import comparable
 from align.reports.rows import largest
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def document(result: DiffResult) -> dict[str, Any]:
             "reference": _run(result.reference_path, result.reference),
             "candidate": _run(result.candidate_path, result.candidate),
         },
+        "made_comparable": comparable(result, ENGLISH) or None,
         "records": records_columns(result.comparisons),
         "only_reference": _keys(result.only_reference),
         "only_candidate": _keys(result.only_candidate),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from align import wording
@@ -11,10 +12,14 @@ from align.records import Detail, Phase, Status
 from align.reports.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from align.records import DiffResult, RunInfo, TimelineRow
     from align.reports.phrases import Phrases
+
+
+_COMPARED = frozenset(str(phase) for phase in Phase) - {"optimizer", "scaler", "rng"}
+"""The phases whose tensors are compared; the others only explain, and older captures do not have them."""
 
 
 def notes(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
@@ -32,6 +37,58 @@ def _same(result: DiffResult, phrases: Phrases) -> Iterator[str]:
         yield phrases["note_same_file"]
     elif result.reference.started and result.reference == result.candidate:
         yield phrases["note_same_run"]
+
+
+def comparable(result: DiffResult, phrases: Phrases) -> str:
+    """What was done on purpose to make both runs comparable."""
+    sides = ((phrases["reference"], result.reference), (phrases["candidate"], result.candidate))
+    return made_comparable(sides, phrases)
+
+
+def made_comparable(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> str:
+    """What was done on purpose to make runs comparable, in one sentence; empty where nothing was.
+
+    Each side is a word for it and its run; a single run needs no word.
+    """
+    parts = [*_taken(sides, phrases), *_switched(sides, phrases)]
+    return phrases["made_comparable"].format(what="; ".join(parts)) if parts else ""
+
+
+def _taken(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> Iterator[str]:
+    """Which run took its weights and batches from which capture."""
+    for side, run in sides:
+        sources: dict[str, list[str]] = {}
+        for name, taken in (("init_from", "init_tensors"), ("batches_from", "batches_taken")):
+            source = run.same_start.get(name)
+            # What was asked for and not found is told among the troubles.
+            if source and run.same_start.get(taken) != 0:
+                own = phrases["same_own_targets"] if name == "batches_from" and "batches_as" in run.same_start else ""
+                things = sources.setdefault(visible(PurePath(str(source)).name), [])
+                things.append(f"{phrases[f'same_{name}']}{own}")
+        for file, things in sources.items():
+            what = phrases["same_and"].join(things)
+            if side is None:
+                yield phrases["same_taken_here"].format(what=what, file=file)
+            else:
+                yield phrases["same_taken"].format(side=side, what=what, file=file)
+
+
+def _switched(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> Iterator[str]:
+    """Switches and the seed, with the side where they are not those of both."""
+    for name in ("no_dropout", "deterministic"):
+        on = [side for side, run in sides if run.same_start.get(name)]
+        if on:
+            yield f"{phrases[f'same_{name}']}{_where(on, sides, phrases)}"
+    seeds = [(side, run.same_start["seed"]) for side, run in sides if run.same_start.get("seed") is not None]
+    for seed in dict.fromkeys(seed for _, seed in seeds):
+        with_it = [side for side, other in seeds if other == seed]
+        yield f"{phrases['same_seed'].format(seed=visible(str(seed)))}{_where(with_it, sides, phrases)}"
+
+
+def _where(on: Sequence[str | None], sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> str:
+    if len(sides) == 1:
+        return ""
+    return phrases["same_in_both"] if len(on) == len(sides) else phrases["same_in_one"].format(side=on[0])
 
 
 def _side_notes(side: str, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Phrases) -> Iterator[str]:
@@ -96,7 +153,7 @@ def unseen(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
     for side, run in ((phrases["Reference"], result.reference), (phrases["Candidate"], result.candidate)):
         if run.detail == Detail.STATS:
             sentences.append(phrases["unseen_stats"].format(side=side))
-        if run.phases and set(run.phases) < {str(phase) for phase in Phase}:
+        if run.phases and not set(run.phases) >= _COMPARED:
             sentences.append(phrases["unseen_phases"].format(side=side, phases=visible(", ".join(run.phases))))
     if max(result.reference.world_size, result.candidate.world_size) > 1:
         world = max(result.reference.world_size, result.candidate.world_size)

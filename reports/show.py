@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 from align import wording
 from align.errors import UsageError
 from align.records import INIT_STEP, Phase, TensorRecord
-from align.reports.facts import device_text, fact_text, run_facts
+from align.reports.facts import GROUPS_OF_LINES, device_text, fact_text, run_facts
 from align.reports.phrases import ENGLISH, Phrases
+from align.reports.remarks import made_comparable
 from align.reports.rows import slot_text
+from align.reports.show_facts import fact_lines, generator_rows, matching_fact_lines, settings_text, wrapped
 from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from align.records import ModuleInfo, RunInfo, TensorKey, TimelineRow
+    from align.records import Fact, ModuleInfo, RunInfo, TensorKey, TimelineRow
 
 MOST_STEPS = 20
 """Rows of the timeline that are printed; the middle is left out of longer ones."""
@@ -44,6 +46,7 @@ class Contents:
     records: Mapping[int, Sequence[TensorRecord]]
     timeline: Sequence[TimelineRow] = ()
     values: Mapping[tuple[int, int], Sequence[float]] = field(default_factory=dict)
+    facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
 
 
 def show_text(contents: Contents, names: Sequence[str] = (), phrases: Phrases = ENGLISH) -> str:
@@ -58,40 +61,65 @@ def _run_lines(contents: Contents, phrases: Phrases) -> Iterator[str]:
     yield f"  device: {device_text(run, phrases)}"
     for name, value in run_facts(run).items():
         text = fact_text(value, phrases)
-        if name not in _IN_HEAD and text != phrases["not_recorded"]:
+        if name not in _IN_HEAD and not name.startswith(GROUPS_OF_LINES) and text != phrases["not_recorded"]:
             yield f"  {visible(name).replace('_', ' ') if '.' not in name else visible(name)}: {text}"
+    yield from _preparation_lines(run, phrases)
     for note in run.notes:
         yield f"  {phrases['note']}: {visible(note)}"
     if contents.timeline:
         yield from ("", "Timeline")
         yield from _timeline_lines(contents.timeline)
+    facts = list(fact_lines(contents.facts))
+    if facts:
+        yield from ("", f"Facts of {wording.steps(contents.facts)}")
+        yield from facts
+    states = generator_rows(contents.records)
+    if states:
+        yield from ("", "Random generators at the begin of each step, as hashes")
+        yield from _columns(states, right=[0])
     yield from ("", "Tensors captured")
     yield from _count_lines(contents.records)
     yield from ("", f"Modules ({wording.count(len(contents.modules))})")
     yield from _columns([[shortened(module.name), visible(module.class_name)] for module in contents.modules.values()])
 
 
+def _preparation_lines(run: RunInfo, phrases: Phrases) -> Iterator[str]:
+    """What was done before training: the same start, the loaders; and what the device left to the CPU."""
+    prepared = made_comparable(((None, run),), phrases)
+    if prepared:
+        yield f"  {prepared}"
+    for number, loader in enumerate(run.loaders):
+        yield f"  loader {number}: {settings_text(loader)}"
+    if run.fallbacks:
+        calls = [
+            f"{visible(name)} ({wording.plural(number, 'call')})" if number else visible(name)
+            for name, number in run.fallbacks.items()
+        ]
+        yield f"  left to the CPU: {', '.join(calls)}"
+
+
 def _timeline_lines(timeline: Sequence[TimelineRow]) -> Iterator[str]:
-    head = ["step", "loss", "learning rate", "loss scale", "gradient norm", "time", "remarks"]
     shown = timeline if len(timeline) <= MOST_STEPS else [*timeline[: MOST_STEPS // 2], *timeline[-MOST_STEPS // 2 :]]
-    lines = list(_columns([head, *(_timeline_cells(row) for row in shown)], right=range(6)))
+    columns = [
+        (head, cells) for head, always, cell in _TIMELINE if any(cells := [cell(row) for row in shown]) or always
+    ]
+    head = [name for name, _ in columns]
+    rows = [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
+    lines = list(_columns([head, *rows], right=range(len(head) - 1)))
     if len(shown) < len(timeline):
         middle = 1 + MOST_STEPS // 2
         lines.insert(middle, f"  ... {wording.count(len(timeline) - len(shown))} more steps")
     yield from lines
 
 
-def _timeline_cells(row: TimelineRow) -> list[str]:
-    flags = (("skipped", row.skipped), ("not finite", row.nonfinite), (f"{row.micros} micro-steps", row.micros > 1))
-    return [
-        str(row.step),
-        _known(row.loss, wording.loss(row.loss)),
-        _known(row.learning_rate, wording.relative(row.learning_rate)),
-        _known(row.loss_scale, wording.loss_scale(row.loss_scale)),
-        _known(row.gradient_norm, wording.value(row.gradient_norm)),
-        _known(row.seconds, _duration(row.seconds)),
-        ", ".join([visible(row.optimizer), *(word for word, holds in flags if holds)]),
-    ]
+def _timeline_remarks(row: TimelineRow) -> str:
+    flags = (
+        ("skipped", row.skipped),
+        ("not finite", row.nonfinite),
+        ("saturated", row.overflow),
+        (f"{row.micros} micro-steps", row.micros > 1),
+    )
+    return ", ".join([visible(row.optimizer), *(word for word, holds in flags if holds)])
 
 
 def _known(number: float, text: str) -> str:
@@ -100,6 +128,21 @@ def _known(number: float, text: str) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:,.2f} s"
+
+
+_TIMELINE: tuple[tuple[str, bool, Callable[[TimelineRow], str]], ...] = (
+    ("step", True, lambda row: str(row.step)),
+    ("loss", True, lambda row: _known(row.loss, wording.loss(row.loss))),
+    ("learning rate", True, lambda row: _known(row.learning_rate, wording.relative(row.learning_rate))),
+    ("loss scale", True, lambda row: _known(row.loss_scale, wording.loss_scale(row.loss_scale))),
+    ("scale after", False, lambda row: _known(row.loss_scale_after, wording.loss_scale(row.loss_scale_after))),
+    ("gradient norm", True, lambda row: _known(row.gradient_norm, wording.value(row.gradient_norm))),
+    ("clip norm", False, lambda row: _known(row.clip_norm, wording.value(row.clip_norm))),
+    ("clip limit", False, lambda row: _known(row.clip_limit, wording.value(row.clip_limit))),
+    ("time", True, lambda row: _known(row.seconds, _duration(row.seconds))),
+    ("remarks", True, _timeline_remarks),
+)
+"""The columns of the timeline: title, whether it is there without a value, and the text of a row."""
 
 
 def _count_lines(records: Mapping[int, Sequence[TensorRecord]]) -> Iterator[str]:
@@ -125,15 +168,40 @@ def _tensor_lines(contents: Contents, names: Sequence[str]) -> Iterator[str]:
             if hits:
                 unmatched -= hits
                 groups.setdefault((step, record.key.phase, record.key.name), []).append(record)
+    modules = [
+        module for module in contents.modules.values() if any(fnmatch.fnmatchcase(module.name, name) for name in names)
+    ]
+    facts = list(
+        matching_fact_lines(
+            contents.facts,
+            lambda name, slot: any(_is_meant(name, slot, pattern) for pattern in names),
+        )
+    )
+    keys = [fact.key for step in contents.facts.values() for fact in step]
     for name in names:
-        if name in unmatched:
+        known = any(fnmatch.fnmatchcase(module.name, name) for module in modules)
+        if name in unmatched and not known and not any(matches(key, name) for key in keys):
             raise UsageError(_no_match(contents, name))
-    return _group_lines(groups, contents)
+    for module in modules:
+        if module.config:
+            settings = settings_text(module.config)
+            yield from wrapped(f"{shortened(module.name)} ({visible(module.class_name)}): {settings}", indent="")
+    yield from facts
+    if groups:
+        yield from _group_lines(groups, contents)
+    elif not facts and not any(module.config for module in modules):
+        yield from (
+            f"{shortened(module.name)} ({visible(module.class_name)}): no tensor captured" for module in modules
+        )
 
 
 def matches(key: TensorKey, pattern: str) -> bool:
     """Whether a name or glob means this tensor, by its module or by its module and slot."""
-    return fnmatch.fnmatchcase(key.name, pattern) or fnmatch.fnmatchcase(f"{key.name}.{key.slot}", pattern)
+    return _is_meant(key.name, key.slot, pattern)
+
+
+def _is_meant(name: str, slot: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(f"{name}.{slot}", pattern)
 
 
 def _no_match(contents: Contents, name: str) -> str:
@@ -150,7 +218,10 @@ def _no_match(contents: Contents, name: str) -> str:
 def _group_lines(groups: Groups, contents: Contents) -> Iterator[str]:
     classes = {name: module.class_name for name, module in contents.modules.items()}
     head = ["", "dtype", "shape", "min", "max", "mean", "rms", "zeros", "NaN", "Inf", "hash"]
-    cells = [head, *(_tensor_cells(record) for group in groups.values() for record in group)]
+    records = [record for group in groups.values() for record in group]
+    cells = [head, *(_tensor_cells(record) for record in records)]
+    if any(_marks(record) for record in records):
+        cells = [[*row, mark] for row, mark in zip(cells, ["remarks", *map(_marks, records)], strict=True)]
     lines = iter(_columns(cells, right=range(3, 10)))
     yield next(lines)
     for (step, phase, name), group in groups.items():
@@ -163,6 +234,11 @@ def _group_lines(groups: Groups, contents: Contents) -> Iterator[str]:
                 more = f" ... ({wording.count(len(values))} of {wording.count(record.numel)})"
                 listed = ", ".join(wording.value(value) for value in values)
                 yield f"      values: {listed}{more if record.numel > len(values) else ''}"
+
+
+def _marks(record: TensorRecord) -> str:
+    """The memory layout where it is not row-major, and whether a checkpoint computed the tensor again."""
+    return ", ".join([*([visible(record.layout)] if record.layout else []), *(["recomputed"] * record.recomputed)])
 
 
 def _tensor_cells(record: TensorRecord) -> list[str]:

@@ -62,6 +62,7 @@ def _lines(page: Page, phrases: Phrases, width: int) -> Iterator[Line]:
     yield from _wrapped(page.sentence, width)
     if page.next_step:
         yield from _wrapped(f"{phrases['next_step']}: {page.next_step}", width, style="bold")
+    yield from _wrapped(page.comparable, width)
     if page.around:
         yield "", ""
         yield page.around_title, "bold"

@@ -93,6 +93,7 @@ class Page:
     sentence: str
     next_step: str
     confidence: str
+    comparable: str
     notes: tuple[str, ...]
     sides: tuple[Side, Side]
     steps_line: str
@@ -122,6 +123,7 @@ def make_page(result: DiffResult, phrases: Phrases = ENGLISH) -> Page:
         sentence=visible(result.summary),
         next_step=_next_step(result),
         confidence=remarks.confidence(result, phrases),
+        comparable=remarks.comparable(result, phrases),
         notes=remarks.notes(result, phrases),
         sides=_sides(result, phrases),
         steps_line=_steps_line(result, phrases),

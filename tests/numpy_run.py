@@ -35,8 +35,8 @@ class Setup:
 
     `faults` maps a point (`forward blocks.0.mlp.fc`, `between blocks.0`, `backward blocks.1.attn.k`,
     `gradient blocks.0.mlp.fc.weight`, `loss`, `update`) at a step to what is done to the tensor there. `evidence`
-    records, in the middle of each step, what is never compared: generators, batches of a loader, what a checkpoint
-    computed again, optimizer states.
+    is the seed of what each step records and no one compares: generators, batches of a loader, what a checkpoint
+    computed again, optimizer states; 0 for none.
     """
 
     pieces: int = 1
@@ -56,7 +56,8 @@ class Setup:
     batch: Fault | None = None
     facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    evidence: bool = False
+    extra_modules: Sequence[ModuleInfo] = ()
+    evidence: int = 0
 
 
 class Model:
@@ -95,7 +96,8 @@ class Model:
             steps = {step: [replace(record, sketch=None) for record in records] for step, records in steps.items()}
         run = replace(self.setup.run, detail=self.setup.detail)
         modules = [
-            replace(module, config=self.setup.configs.get(module.name, module.config)) for module in self._modules()
+            replace(module, config=self.setup.configs.get(module.name, module.config))
+            for module in {each.name: each for each in (*self._modules(), *self.setup.extra_modules)}.values()
         ]
         return write_capture(path, steps, modules=modules, run=run, timeline=timeline, facts=self.setup.facts)
 
@@ -149,8 +151,8 @@ class Model:
     # Recording
 
     def _see_evidence(self, tokens: Array) -> None:
-        """What differs in any two runs, and in this one from step to step."""
-        random = np.random.default_rng((id(self), self.step))
+        """What differs between any two runs."""
+        random = np.random.default_rng((self.setup.evidence, self.step))
         self._see(Phase.RNG, "torch", "state", random.integers(0, 255, 64))
         self._see(Phase.INPUT, "<DataLoader>", "value.0", tokens)
         for name, slot in (("head", "weight.exp_avg"), ("no.such.module", "weight.step")):

@@ -211,6 +211,22 @@ def timeline(steps: int, drift: float = 0.0) -> tuple[TimelineRow, ...]:
     )
 
 
+def scaled(rows: tuple[TimelineRow, ...], after: float) -> tuple[TimelineRow, ...]:
+    """The same steps with a loss scaler and clipping; the first step was skipped where the scale fell after it."""
+    return tuple(
+        dataclasses.replace(
+            row,
+            loss_scale=65536.0 if row.step == 0 else after,
+            loss_scale_after=after,
+            clip_norm=1.9 - 0.02 * row.step,
+            clip_limit=1.0,
+            skipped=row.step == 0 and after < 65536.0,
+            overflow=row.step == 1 and after < 65536.0,
+        )
+        for row in rows
+    )
+
+
 def counted(pairs: tuple[Comparison, ...]) -> dict[str, int]:
     """The counts of a result."""
     counts = {str(status): sum(pair.status is status for pair in pairs) for status in Status}
@@ -336,6 +352,23 @@ def aligned() -> DiffResult:
         reference_timeline=timeline(12),
         candidate_timeline=timeline(12),
         modules=modules(3),
+    )
+
+
+def prepared() -> DiffResult:
+    """Two aligned runs that were made comparable, trained with a loss scaler and clipping."""
+    whole = aligned()
+    return dataclasses.replace(
+        whole,
+        reference=dataclasses.replace(GPU, same_start={"seed": 1, "no_dropout": True}, kept=("init", "batches")),
+        candidate=dataclasses.replace(
+            whole.candidate,
+            same_start={"no_dropout": True, "init_from": "/data/runs/gpu.h5", "batches_from": "/data/runs/gpu.h5"},
+            loaders=({"batch_size": 4, "num_workers": 0, "shuffle": True},),
+            fallbacks={"aten::nonzero": 3},
+        ),
+        reference_timeline=scaled(timeline(25), after=65536.0),
+        candidate_timeline=scaled(timeline(25), after=32768.0),
     )
 
 

@@ -206,6 +206,42 @@ def test_a_glob_that_matches_no_module_is_told(tmp_path: Path) -> None:
     assert captured.last_line.endswith("; no module has a name like zzz*")
 
 
+def test_every_takes_each_nth_step_of_the_whole_run(tmp_path: Path) -> None:
+    captured = align("capture", "--every", "3", "-o", "run.h5", script(tmp_path, TRAINING), "8", cwd=tmp_path)
+    assert captured.stderr.splitlines()[0] == (
+        f"align: capturing steps 0: every 3 of {tmp_path / 'train.py'} into run.h5"
+    )
+    with open_capture(tmp_path / "run.h5") as capture:
+        assert capture.steps == [0, 3, 6]
+    captured = align(
+        "capture", "--force", "--every", "2", "--steps", "1:5", "-o", "run.h5", script(tmp_path, TRAINING), "8",
+        cwd=tmp_path,
+    )  # fmt: skip
+    with open_capture(tmp_path / "run.h5") as capture:
+        assert capture.steps == [1, 3]
+
+
+def test_exponents_of_all_floats_are_counted_on_demand(tmp_path: Path) -> None:
+    for option, counted in (([], False), (["--exponents"], True)):
+        align("capture", "--force", *option, "-o", tmp_path / "run.h5", script(tmp_path, TRAINING))
+        with open_capture(tmp_path / "run.h5") as capture:
+            output = next(record for record in capture.records(0) if record.key.slot == "output.0")
+            assert (output.exponents is not None) is counted
+
+
+def test_no_more_values_are_kept_than_the_size_allows(tmp_path: Path) -> None:
+    path = script(tmp_path, TRAINING.replace("(16, 4)", "(4096, 4)"))
+    options = ("--steps", "0:", "--detail", "tensors", "-o", tmp_path / "run.h5")
+    captured = align("capture", *options, "--max-size", "1MB", path, "20")
+    assert captured.code == 0
+    assert captured.last_line.endswith("on: run.h5 has reached --max-size 1.0 MB")
+    assert (tmp_path / "run.h5").stat().st_size < 3_000_000  # 15 MB without it
+    with open_capture(tmp_path / "run.h5") as capture:
+        assert capture.steps == list(range(20))
+        assert any(record.has_values for record in capture.records(0))
+        assert not any(record.has_values for record in capture.records(19))
+
+
 # ---- what it refuses, before the script's first line
 
 
@@ -229,8 +265,16 @@ def test_a_glob_that_matches_no_module_is_told(tmp_path: Path) -> None:
             ["--phases", "forwards", "train.py"],
             (
                 "Cannot capture the phase 'forwards': "
-                "choose from init, input, forward, loss, backward, gradient, update, param."
+                "choose from init, input, forward, loss, backward, gradient, update, param, optimizer, scaler, rng."
             ),
+        ),
+        (
+            ["--keep", "weights", "train.py"],
+            "Cannot keep 'weights': choose from init, batches.",
+        ),
+        (
+            ["--max-size", "big", "train.py"],
+            "Cannot read the size 'big': write a number and a unit, such as 500MB or 2GB.",
         ),
         (
             ["-o", "folder", "train.py"],

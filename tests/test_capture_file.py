@@ -26,10 +26,13 @@ from align.capture_format import (
     TIMELINE_FIELDS,
     value_path,
 )
+from align.cli import main
+from align.commands import diff_files
 from align.errors import CaptureFileError
 from align.format_page import format_page
 from align.records import (
     INIT_STEP,
+    Fact,
     ModuleInfo,
     Phase,
     RunInfo,
@@ -37,10 +40,12 @@ from align.records import (
     TensorRecord,
     TensorStats,
     TimelineRow,
+    Verdict,
 )
 from align.sketch import SIGN_TABLE_ID, sketch_array
 
 RUN = RunInfo(align_version="0.1", detail="tensors")
+VERSION_1 = Path(__file__).parent / "data" / "version1.h5"
 TEXT = st.text(max_size=8) | st.sampled_from(
     ["a/b", "100%", "%2F", "a@1#2", "\u7f51\u7edc.\u5c42", ".", "..", "\0", "\udc80"]
 )
@@ -67,8 +72,8 @@ def write(
 def assert_same(found: TensorRecord, expected: TensorRecord) -> None:
     for field in fields(TensorRecord):
         ours, theirs = getattr(found, field.name), getattr(expected, field.name)
-        if field.name == "sketch" and theirs is not None:
-            assert ours.tobytes() == theirs.tobytes()
+        if field.name in {"sketch", "row_hashes", "exponents"} and theirs is not None:
+            assert (ours.dtype, ours.tobytes()) == (theirs.dtype, theirs.tobytes()), field.name
         else:
             assert repr(ours) == repr(theirs), field.name
 
@@ -88,6 +93,8 @@ def records_of_a_step(draw: st.DrawFn) -> list[TensorRecord]:
         shape = tuple(draw(st.lists(st.integers(0, 5), max_size=4)))
         numel = int(np.prod(shape))
         sketch = hnp.arrays(np.float32, min(numel, 251), elements=st.floats(width=32))
+        hashes = hnp.arrays(np.uint64, shape[0] if shape else 0)
+        counts = hnp.arrays(np.int64, draw(st.sampled_from([32, 256])), elements=st.integers(0, 2**62))
         records.append(
             TensorRecord(
                 TensorKey(3, draw(st.sampled_from(Phase)), draw(TEXT), draw(TEXT), draw(st.integers(0, 9)), order),
@@ -102,6 +109,10 @@ def records_of_a_step(draw: st.DrawFn) -> list[TensorRecord]:
                 draw(TEXT),
                 draw(st.integers(0, 9)),
                 draw(st.booleans()),
+                recomputed=draw(st.booleans()),
+                layout=draw(TEXT),
+                row_hashes=draw(st.none() | hashes),
+                exponents=draw(st.none() | counts),
             )
         )
     return records
@@ -118,6 +129,94 @@ def test_every_record_comes_back(tmp_path: Path, records: list[TensorRecord]) ->
         assert len(found) == len(records)
         for ours, theirs in zip(found, records, strict=True):
             assert_same(ours, theirs)
+
+
+EXACT = 2**53
+"""Integers up to here are kept exactly as the float64 numbers that facts are."""
+
+FACTS = st.lists(
+    st.builds(
+        Fact,
+        st.builds(TensorKey, st.just(3), st.sampled_from(Phase), TEXT, TEXT, st.integers(0, 9), st.integers(0, 9)),
+        st.none() | st.booleans() | st.integers(-EXACT, EXACT) | st.floats() | TEXT,
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(FACTS)
+def test_every_fact_comes_back(tmp_path: Path, noted: list[Fact]) -> None:
+    writer = CaptureWriter(tmp_path / "a.h5", RUN, force=True)
+    writer.commit(3, [], {}, noted)
+    writer.commit(4, [], {})
+    writer.close(RUN)
+    with open_capture(tmp_path / "a.h5") as capture:
+        assert repr(capture.facts(3)) == repr(noted)  # the same types too: 1, 1.0 and True are three facts
+        assert capture.facts(4) == []
+        assert capture.records(3) == []
+
+
+def test_what_was_measured_of_a_shared_tensor_is_stored_once(tmp_path: Path) -> None:
+    rows, counts = np.arange(2, dtype=np.uint64), np.arange(256, dtype=np.int64)
+    first = record(0, row_hashes=rows, exponents=counts, layout="strided")
+    later = record(1, "input.0", same_as=0, recomputed=True)
+    write(tmp_path / "a.h5", [first, later])
+    with open_capture(tmp_path / "a.h5") as capture:
+        found = capture.records(0)
+        assert [one.row_hashes.tolist() for one in found if one.row_hashes is not None] == [rows.tolist()] * 2
+        assert [one.exponents.tolist() for one in found if one.exponents is not None] == [counts.tolist()] * 2
+        assert [(one.layout, one.recomputed) for one in found] == [("strided", False), ("", True)]
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["step0/row_hashes"][...].tolist() == rows.tolist()
+        assert file["step0/exponents"][...].tolist() == counts.tolist()
+
+
+SETTING = st.none() | st.booleans() | st.integers(-EXACT, EXACT) | st.floats(allow_nan=False) | st.text(max_size=5)
+CONFIGURATIONS = st.dictionaries(st.text(max_size=5), SETTING | st.lists(SETTING, max_size=3), max_size=4)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(TEXT, CONFIGURATIONS, max_size=4))
+def test_the_configuration_of_every_module_comes_back(tmp_path: Path, found: dict[str, dict[str, Any]]) -> None:
+    modules = {name: ModuleInfo(name, "Linear", config=dict(sorted(config.items()))) for name, config in found.items()}
+    writer = CaptureWriter(tmp_path / "a.h5", RUN, force=True)
+    writer.append_modules(list(modules.values()))
+    writer.close(RUN)
+    with open_capture(tmp_path / "a.h5") as capture:
+        assert repr(capture.modules) == repr(modules)
+
+
+# ---- an older file
+
+
+def test_a_file_of_version_1_opens_with_defaults_for_what_it_lacks() -> None:
+    with open_capture(VERSION_1) as capture:
+        assert (capture.run.format_version, capture.run.outcome, capture.steps) == (1, "finished", [0])
+        assert (capture.run.kept, capture.run.loaders, capture.run.same_start) == ((), (), {})
+        assert capture.facts(0) == []
+        found = [*capture.records(INIT_STEP), *capture.records(0)]
+        assert len(found) == 33
+        assert {(one.recomputed, one.layout, one.row_hashes, one.exponents) for one in found} == {
+            (False, "", None, None)
+        }
+        assert any(one.sketch is not None for one in found)
+        assert {str(module.config) for module in capture.modules.values()} == {"{}"}
+        assert [row.learning_rate for row in capture.timeline] == [0.1, 0.1]
+        assert all(np.isnan([row.loss_scale_after, row.clip_norm, row.clip_limit]).all() for row in capture.timeline)
+        assert not any(row.overflow for row in capture.timeline)
+
+
+def test_a_file_of_version_1_is_shown_and_compared_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(VERSION_1)], standalone_mode=False) is None
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{VERSION_1}: finished, align 0.1.0, format 1\n")
+    assert "learning rate" in shown
+    main(["show", str(VERSION_1), "0"], standalone_mode=False)
+    assert "output.0" in capsys.readouterr().out
+    result = diff_files(str(VERSION_1), str(VERSION_1))
+    assert (result.verdict, result.first_divergence) == (Verdict.ALIGNED, None)
+    assert result.summary == "Aligned: 33 tensors over step 0 are equal."
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

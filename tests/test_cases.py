@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from align.records import DiffResult, Kind, Origin, Phase, Verdict
+from align.records import DiffResult, Kind, Origin, Phase, Severity, Verdict
 from tests.running import BENIGN, CASES, capture_all, diff
 
 PRECISIONS = ("fp32", "bf16")
@@ -28,7 +28,9 @@ class Answer:
 
 ANSWERS = {
     "where_sqrt": Answer(0, Phase.BACKWARD, "dist", "grad_input.0", Kind.NONFINITE, Origin.MODULE, "nan-origin"),
-    "key_norm_eps": Answer(0, Phase.FORWARD, "attn.k_norm", "output.0", Kind.VALUE, Origin.MODULE, "origin-module"),
+    "key_norm_eps": Answer(
+        0, Phase.FORWARD, "attn.k_norm", "output.0", Kind.VALUE, Origin.MODULE, "module-config-differs"
+    ),
     "packed_mask": Answer(0, Phase.FORWARD, "blocks.0.fa", "output.0", Kind.VALUE, Origin.MODULE, "origin-module"),
     "all_ignored": Answer(2, Phase.LOSS, "loss", "value", Kind.NONFINITE, Origin.LOSS, "nan-origin"),
     "double_shift": Answer(0, Phase.LOSS, "loss", "target", Kind.EQUALITY, Origin.INPUT, "data-differs"),
@@ -87,7 +89,9 @@ def test_the_good_variant_on_the_other_device_is_aligned(captures: Path, name: s
 def test_another_order_of_bf16_sums_is_within_noise(captures: Path, device: str, precision: str) -> None:
     result = compared(captures, BENIGN_CASE, precision, f"bad.{precision}.{device}")
     assert result.verdict is Verdict.ALIGNED, result.summary
-    assert [finding.label for finding in result.findings] == ["within-noise"]
+    # The case sets the number of pieces in the module: a fact, and no cause.
+    told = [(finding.label, finding.severity) for finding in result.findings]
+    assert told == [("module-config-differs", Severity.NOTE), ("within-noise", Severity.NOTE)]
 
 
 def test_the_mask_of_another_shape_is_named_beside_the_operator(captures: Path) -> None:
@@ -95,3 +99,10 @@ def test_the_mask_of_another_shape_is_named_beside_the_operator(captures: Path) 
     labels = [finding.label for finding in result.findings]
     assert labels[:2] == ["origin-module", "shape-differs"]
     assert result.findings[1].where.name == "blocks.0.fa"
+
+
+@pytest.mark.parametrize("device", ["cpu", "npu"])
+def test_the_epsilon_is_named_with_both_values(captures: Path, device: str) -> None:
+    finding = compared(captures, "key_norm_eps", "bf16", f"bad.bf16.{device}").findings[0]
+    assert finding.summary.startswith("attn.k_norm has eps 1e-05 in the reference and 1e-06 in the candidate. Step 0, ")
+    assert finding.advice == "Build attn.k_norm with the same eps in both runs."

@@ -167,6 +167,7 @@ def test_measuring_writes_nothing_into_the_tensor_and_draws_no_random_number() -
     assert torch.equal(x, before)
     assert torch.equal(torch.get_rng_state(), state)
 
+
 def exponents_of(x: torch.Tensor) -> list[int]:
     """The count of each exponent code, element by element."""
     integers, fraction_bits, codes = {

@@ -17,6 +17,7 @@ import pytest
 from align.records import DiffResult, TensorKey
 from align.reports.html import diff_page
 from align.reports.phrases import ENGLISH, LANGUAGES
+from align.reports.timeline_table import make_timeline
 from tests import report_samples
 from tests.test_reports_text import SAMPLES
 
@@ -193,3 +194,44 @@ def test_languages_have_the_same_words_and_places(language: str) -> None:
     assert {key: placeholders(text) for key, text in words.items()} == {
         key: placeholders(text) for key, text in ENGLISH.items()
     }
+
+
+def test_page_says_how_the_runs_were_made_comparable() -> None:
+    sentence = (
+        "Made comparable: the candidate took its initial weights and batches from gpu.h5; dropout was off in both; "
+        "seed 1 in the reference."
+    )
+
+    assert f"<dt>Same start</dt><dd>{sentence}</dd>" in diff_page(report_samples.prepared())
+    assert "Same start" not in diff_page(report_samples.aligned())
+
+
+def test_page_has_the_timelines_side_by_side() -> None:
+    table = make_timeline(report_samples.prepared(), ENGLISH)
+
+    assert table.titles == (
+        *("step", "learning rate", "loss scale", "loss scale after", "gradient norm", "clip norm", "clip limit"),
+        "remarks",
+    )
+    assert table.rows[:2] == (
+        (
+            "0",
+            "3.0e-4",
+            "65,536 (2^16)",
+            "65,536 (2^16) / 32,768 (2^15)",
+            "1.500",
+            "1.900",
+            "1.000",
+            "\u2013 / skipped",
+        ),
+        (
+            *("1", "3.0e-4", "65,536 (2^16) / 32,768 (2^15)", "65,536 (2^16) / 32,768 (2^15)"),
+            *("1.480", "1.880", "1.000", "\u2013 / saturated"),
+        ),
+    )
+    assert (len(table.rows), table.more) == (20, 5)
+
+
+def test_timeline_leaves_out_what_no_run_has() -> None:
+    assert make_timeline(report_samples.aligned(), ENGLISH).titles == ("step", "learning rate", "gradient norm")
+    assert make_timeline(report_samples.incomparable(), ENGLISH).titles == ()

@@ -43,6 +43,7 @@ def test_json_has_every_key_in_its_order(name: str) -> None:
         "resolution",
         "counts",
         "runs",
+        "made_comparable",
         "records",
         "only_reference",
         "only_candidate",
@@ -118,3 +119,16 @@ def test_twenty_thousand_records_stay_small() -> None:
 
     assert len(result.comparisons) > 20_000
     assert len(diff_json(result)) < 150 * len(result.comparisons)
+
+
+def test_json_says_how_the_runs_were_made_comparable() -> None:
+    read = strict(diff_json(report_samples.prepared()))
+
+    assert read["made_comparable"] == (
+        "Made comparable: the candidate took its initial weights and batches from gpu.h5; dropout was off in both; "
+        "seed 1 in the reference."
+    )
+    assert read["runs"]["reference"]["same_start"] == {"seed": 1, "no_dropout": True}
+    assert read["timeline"]["candidate"]["loss_scale_after"][0] == 32768.0
+    assert read["timeline"]["candidate"]["clip_limit"][0] == 1.0
+    assert strict(diff_json(report_samples.aligned()))["made_comparable"] is None

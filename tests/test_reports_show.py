@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from align.errors import UsageError
-from align.records import INIT_STEP, TensorRecord
+from align.records import INIT_STEP, Fact, FactValue, ModuleInfo, Phase, TensorKey, TensorRecord
 from align.reports.show import Contents, show_text
 from tests import report_samples
 
@@ -31,6 +31,71 @@ def test_show_without_names_is_the_golden_text(golden: Callable[[str, str], None
 
 def test_show_with_names_is_the_golden_text(golden: Callable[[str, str], None]) -> None:
     golden("show_tensors.txt", show_text(contents(), ("layers.1.attn", "*.mlp.fc1.weight", "input_ids")))
+
+
+def facts() -> dict[int, list[Fact]]:
+    """Two steps of a scaled training with two parameter groups and one module in evaluation mode."""
+    noted: dict[int, list[Fact]] = {}
+    for step in (0, 1):
+        optimizer, scaler, forward = Phase.OPTIMIZER, Phase.SCALER, Phase.FORWARD
+        rows: list[tuple[Phase, str, str, FactValue]] = [
+            (forward, "<GPT>", "training", True),
+            (forward, "layers.0.attn", "training", False),
+            (scaler, "GradScaler", "scale", 65536.0),
+            (scaler, "GradScaler", "skipped", step == 0),
+            (optimizer, "group0", "class", "AdamW"),
+            (optimizer, "group0", "lr", 1e-3 / (1 + step)),
+            (optimizer, "group0", "weight_decay", 0.1),
+            (optimizer, "group0", "foreach", None),
+            (optimizer, "group0", "maximize", False),
+            (optimizer, "layers.0.attn", "weight.group", "group0"),
+            (optimizer, "layers.0.mlp.fc1", "weight.group", "group0"),
+            (optimizer, "layers.0.attn", "weight.step", 1.0 + step),
+            (optimizer, "clip", "norm", 1.25),
+            (optimizer, "clip", "limit", 1.0),
+        ]
+        noted[step] = [Fact(TensorKey(step, phase, name, slot), value) for phase, name, slot, value in rows]
+    return noted
+
+
+def prepared() -> Contents:
+    """A capture with everything that format 2 holds."""
+    sample = report_samples.prepared()
+    held = contents(2)
+    configured = dataclasses.replace(held.modules["layers.1.ln_1"], config={"eps": 1e-5, "elementwise_affine": True})
+    records = {step: list(noted) for step, noted in held.records.items()}
+    for step in (0, 1):
+        key = TensorKey(step, Phase.RNG, "torch", "state")
+        records[step].append(TensorRecord(key, 900, "uint8", (5056,), hash=0x2D066F215844ABCD + step))
+        first = next(each for each in records[step] if each.key.name == "layers.1.ln_1")
+        again = dataclasses.replace(first.key, slot="output.0.recomputed")
+        records[step].append(dataclasses.replace(first, key=again, order=901, recomputed=True, layout="channels_last"))
+    return Contents(
+        "runs/npu.h5",
+        sample.candidate,
+        {**held.modules, "layers.1.ln_1": configured, "idle": ModuleInfo("idle", "Identity")},
+        records,
+        sample.candidate_timeline,
+        facts=facts(),
+    )
+
+
+def test_show_tells_facts_states_loaders_and_the_same_start(golden: Callable[[str, str], None]) -> None:
+    golden("show_facts.txt", show_text(prepared()))
+
+
+def test_show_with_a_name_tells_configuration_layout_and_recomputation(golden: Callable[[str, str], None]) -> None:
+    golden("show_configuration.txt", show_text(prepared(), ("layers.1.ln_1", "layers.0.attn.weight.*", "GradScaler")))
+
+
+def test_show_of_a_module_without_a_tensor_says_so() -> None:
+    assert show_text(prepared(), ("idle",)) == "idle (Identity): no tensor captured\n"
+
+
+def test_show_of_a_fact_needs_no_tensor() -> None:
+    assert show_text(prepared(), ("group0",)) == (
+        "  optimizer group0: class AdamW; lr 0.001, 0.0005; weight_decay 0.1; foreach none; maximize no\n"
+    )
 
 
 def test_a_long_timeline_leaves_out_its_middle() -> None:

@@ -8,13 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from align.records import DiffResult
+from align.records import DiffResult, RunInfo
+from align.reports.phrases import ENGLISH
+from align.reports.remarks import comparable
 from align.reports.text import diff_text, print_diff
 from tests import report_samples
 
 SAMPLES: dict[str, Callable[[], DiffResult]] = {
     "diverged": report_samples.diverged,
     "aligned": report_samples.aligned,
+    "prepared": report_samples.prepared,
     "equality": report_samples.equality,
     "nonfinite": report_samples.nonfinite,
     "incomparable": report_samples.incomparable,
@@ -88,3 +91,23 @@ def test_hostile_names_are_shown_as_escapes() -> None:
     text = diff_text(hostile)
 
     assert text.startswith("ALIGNED  gpu.h5 (reference) against \\u0007bell.h5 (candidate)\na\\u001b[31mred\\u202eb\n")
+
+
+@pytest.mark.parametrize(
+    ("starts", "sentence"),
+    [
+        (({}, {}), ""),
+        (({"seed": 1}, {"seed": 2}), "seed 1 in the reference; seed 2 in the candidate."),
+        (({"seed": 1}, {"seed": 1}), "seed 1 in both."),
+        (({"deterministic": True}, {}), "deterministic algorithms were on in the reference."),
+        (({"init_from": "a/x.h5"}, {"batches_from": "y.h5", "batches_taken": 0}),
+         "the reference took its initial weights from x.h5."),
+        (({}, {"batches_from": "y.h5", "batches_as": "inputs"}),
+         "the candidate took its batches (its targets are its own) from y.h5."),
+    ],
+)  # fmt: skip
+def test_the_same_start_is_one_sentence(starts: tuple[dict[str, object], dict[str, object]], sentence: str) -> None:
+    runs = [RunInfo(same_start=start) for start in starts]
+    result = dataclasses.replace(report_samples.aligned(), reference=runs[0], candidate=runs[1])
+
+    assert comparable(result, ENGLISH) == (f"Made comparable: {sentence}" if sentence else "")

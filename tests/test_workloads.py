@@ -18,6 +18,8 @@ WORKLOADS = ["gpt2", "llama", "digits_cnn"]
 LIBRARY = {"gpt2": "transformers", "llama": "transformers", "digits_cnn": "sklearn"}
 CASES = ["where_sqrt", "key_norm_eps", "packed_mask", "all_ignored", "bf16_split", "double_shift"]
 STEPS = sorted(path.stem for path in (FIXTURES / "workloads/steps").glob("*.py"))
+# The other ways run, with and without capture, in test_ways_of_training.py.
+COMPILED = ["wrapper", "method", "submodule", "function"]
 BENCHMARK_SIZE = ["--layers", "6", "--width", "512", "--heads", "8", "--batch", "4", "--length", "256"]
 
 
@@ -131,6 +133,26 @@ def test_both_kinds_of_checkpointing_train_alike() -> None:
     plain = run("workloads/steps/checkpointing.py", "--steps", "2")
     reentrant = run("workloads/steps/checkpointing.py", "--steps", "2", "--reentrant")
     assert losses_of(plain) == losses_of(reentrant)
+
+
+def test_compiled_training_is_compiled_however_it_is_asked_for() -> None:
+    script = "workloads/ways/compiled.py"
+    plain = losses_of(run(script, "--how", "none"))
+    probe = f"""
+import runpy, sys, torch
+from torch._dynamo.utils import counters
+for how in {COMPILED}:
+    counters.clear()
+    torch._dynamo.reset()
+    sys.argv = ["compiled.py", "--how", how, "--backend", "eager"]
+    runpy.run_path({str(FIXTURES / script)!r}, run_name="__main__")
+    print(how, counters["stats"]["unique_graphs"])
+"""
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^(\w+) (\d+)$", done.stdout, flags=re.MULTILINE) == [(how, "1") for how in COMPILED]
+    compiled = [float(loss) for loss in re.findall(r"loss (\S+)$", done.stdout, flags=re.MULTILINE)]
+    assert compiled == plain * len(COMPILED)
 
 
 def test_a_wrong_backward_leaves_the_first_loss_and_changes_the_next() -> None:

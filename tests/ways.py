@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +33,11 @@ def run_captured(arguments):
     return main(["capture", *arguments], prog_name="align", standalone_mode=False) or 0
 
 def outcome(kind, arguments):
-    gc.collect()  # nothing of one run may be alive in the next, as in a process of its own
+    # Nothing of one run may be left in the next, as in a process of its own; accelerate keeps its settings.
+    gc.collect()
+    if "accelerate" in sys.modules:
+        from accelerate.state import AcceleratorState
+        AcceleratorState._reset_state(reset_partial_state=True)
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         try:
@@ -41,10 +47,17 @@ def outcome(kind, arguments):
     return [code, said.getvalue()]
 
 runs, result = sys.argv[1:]
-outcomes = [outcome(kind, arguments) for kind, arguments in json.loads(Path(runs).read_text())]
+outcomes = []
+for kind, arguments, port in json.loads(Path(runs).read_text()):
+    os.environ["MASTER_PORT"] = str(port)
+    outcomes.append(outcome(kind, arguments))
 Path(result + os.environ.get("RANK", "")).write_text(json.dumps(outcomes))
 """
-"""Runs plain scripts and captures of them one after the other; what each said and its exit code go to a file."""
+"""Runs plain scripts and captures of them one after the other; what each said and its exit code go to a file.
+
+Processes that train together meet at another port for each run: at the same one they would read where their peers of
+the run before were.
+"""
 
 Calls = Mapping[str, int]
 
@@ -215,7 +228,7 @@ TABLE = {
             },
         ),
         (7,),
-    ),  # fmt: skip
+    ),
     # The first step overflows in fp16 and is skipped; it is a step all the same.
     "scaler and clipping": Way(
         WAYS / "scaler_clipping.py",
@@ -237,7 +250,7 @@ TABLE = {
         1,
         (once("<Sequential>", "0", "1", "2"),),
         (4,),
-        notice="; the run ended early (ValueError: this call was meant to fail, in module 1)",
+        notice="; the run ended early (exception: ValueError in module 1, step 2)",
         code=1,
     ),
     **{f"compiled {how}": compiled(how) for how in ("wrapper", "method", "submodule", "function")},
@@ -279,13 +292,34 @@ def run_all(table: Mapping[str, Way], folder: Path, processes: int = 1) -> list[
             output = ["--steps", "0:", "--detail", detail, "-o", str(folder / f"{name}.{detail}.h5")]
             runs[name, detail] = ("capture", [*output, *way.command(way.options, folder / f"{name}.{detail}")])
     (folder / "driver.py").write_text(DRIVER)
-    (folder / "runs.json").write_text(json.dumps(list(runs.values())))
-    many = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes > 1 else []
-    done = subprocess.run(
-        [sys.executable, *many, str(folder / "driver.py"), str(folder / "runs.json"), str(folder / "outcomes.json")],
-        capture_output=True, text=True, check=False, env=environment(), timeout=300, cwd=folder,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    ranks = [str(rank) for rank in range(processes)] if processes > 1 else [""]
-    found = [json.loads((folder / f"outcomes.json{rank}").read_text()) for rank in ranks]
+    ports = free_ports(len(runs))
+    plan = [(kind, command, port) for (kind, command), port in zip(runs.values(), ports, strict=True)]
+    (folder / "runs.json").write_text(json.dumps(plan))
+    driver = [sys.executable, *(str(folder / name) for name in ("driver.py", "runs.json", "outcomes.json"))]
+    ranks = range(processes) if processes > 1 else [None]
+    started = [subprocess.Popen(driver, env=rank_environment(rank, processes), cwd=folder) for rank in ranks]
+    try:
+        assert [process.wait(timeout=240) for process in started] == [0] * processes
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    found = [json.loads((folder / f"outcomes.json{'' if rank is None else rank}").read_text()) for rank in ranks]
     return [dict(zip(runs, (Said(*outcome) for outcome in outcomes), strict=True)) for outcomes in found]
+
+
+def rank_environment(rank: int | None, processes: int) -> dict[str, str]:
+    """The environment of one process among several that train together, as torchrun sets it."""
+    if rank is None:
+        return environment()
+    place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1"}
+    return environment(None, **place)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]

@@ -49,19 +49,19 @@ def settled_by(walk: Walk, difference: ConfigDifference) -> int | None:
 
 
 def made_by_code(first: Suspect) -> bool:
-    """Whether the code of a module made the first difference, and not the batch, the weights or the optimizer."""
+    """Whether the code of a module made the first difference, and not the batch, the weights or the optimizer.
+
+    NaN and Inf are left out: where they come from says more than what is set otherwise there.
+    """
     by_module = first.origin in {Origin.MODULE, Origin.FUNCTIONAL}
-    return by_module and first.kind in {Kind.VALUE, Kind.SHAPE, Kind.NONFINITE} and bool(telling.blamed(first))
+    return by_module and first.kind in {Kind.VALUE, Kind.SHAPE} and bool(telling.blamed(first))
 
 
 def first_sentence(first: Suspect) -> str:
     """Where the runs part, for a finding that has named the cause before."""
     comparison = first.comparison
     key = comparison.key
-    if first.kind is Kind.VALUE:
-        much = f" ({telling.amount(comparison)})"
-    else:
-        much = f" ({'another shape' if first.kind is Kind.SHAPE else 'not finite on one side only'})"
+    much = f" ({telling.amount(comparison) if first.kind is Kind.VALUE else 'another shape'})"
     if first.origin is Origin.WEIGHTS:
         much = f" (relative L2 {wording.relative(comparison.relative_l2)})" if comparison.relative_l2 else ""
     made = f"; {telling.maker(first)} made it" if first.origin is Origin.FUNCTIONAL else ""

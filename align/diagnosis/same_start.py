@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import explaining, telling
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Phase, Place, Severity
 
@@ -18,7 +18,7 @@ LABEL = "environment-differs"
 SWITCHES = {"no_dropout": "dropout was off", "deterministic": "deterministic algorithms were on"}
 ADVICE = {
     "no_dropout": "Capture the {other} with `align capture --no-dropout` too.",
-    "deterministic": "Switch deterministic algorithms on or off in both.",
+    "deterministic": "Capture the {other} with `align capture --deterministic` too.",
 }
 
 
@@ -37,14 +37,15 @@ def find(walk: Walk) -> Iterator[Finding]:
     if not found:
         return
     sure = found[0].name == "no_dropout" and _first_is_dropout(walk)
-    told = wording.listing([each.sentence for each in found])
+    summary = f"The runs were not made comparable alike: {wording.listing([each.sentence for each in found])}."
+    first = walk.first if sure else None
     yield Finding(
         CODE,
         LABEL,
         _severity(walk, sure=sure),
-        f"The runs were not made comparable alike: {told}.",
+        summary if first is None else f"{summary} {explaining.first_sentence(first)}",
         " ".join(each.advice for each in found),
-        telling.place_of(walk.first.comparison.key) if sure and walk.first is not None else Place(),
+        Place() if first is None else telling.place_of(first.comparison.key),
         {"reference": dict(walk.reference.same_start), "candidate": dict(walk.candidate.same_start)},
         {"differing": [each.name for each in found]},
     )
@@ -68,21 +69,21 @@ def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
     """Weights or batches that were taken from a capture, and differ all the same."""
     first_of_step = next((result.unequal[0] for result in walk.results if result.unequal), None)
     batches = first_of_step is not None and first_of_step.pair.key.phase is Phase.INPUT
-    for name, differ, what, option in (
-        ("init_from", bool(walk.unequal_weights), "initial weights", "--init-from"),
-        ("batches_from", batches, "batches", "--batches-from"),
+    for name, count, differ, what, option in (
+        ("init_from", "init_tensors", bool(walk.unequal_weights), "initial weights", "--init-from"),
+        ("batches_from", "batches_taken", batches, "batches", "--batches-from"),
     ):
         for side, run in (("reference", walk.reference), ("candidate", walk.candidate)):
             source = run.same_start.get(name)
             if differ and source:
                 others = "candidate" if side == "reference" else "reference"
                 path = PurePath(walk.candidate_path if side == "reference" else walk.reference_path).name
-                yield Circumstance(
-                    name,
-                    f"the {side} took its {what} from {PurePath(str(source)).name}, and they are not those of the "
-                    f"{others}",
-                    f"Take them from the capture that is compared with: `align capture {option} {path}`.",
-                )
+                file = PurePath(str(source)).name
+                sentence = f"the {side} took its {what} from {file}, and they are not those of the {others}"
+                if run.same_start.get(count) == 0:
+                    sentence = f"the {side} was to take its {what} from {file} and found none of its own there"
+                advice = f"Take them from the capture that is compared with: `align capture {option} {path}`."
+                yield Circumstance(name, sentence, advice)
 
 
 def _first_is_dropout(walk: Walk) -> bool:

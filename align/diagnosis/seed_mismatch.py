@@ -11,7 +11,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.diagnosis.structure_differs import draws_other_numbers
 from align.pairing import Pair
-from align.records import Finding, Phase, Place, Severity
+from align.records import Comparison, Finding, Phase, Place, Severity
 from align.tolerance import is_float
 
 CODE = "AL201"
@@ -122,5 +122,11 @@ def _severity(walk: Walk, *, drawn_again: bool, only_states: bool) -> Severity:
         return Severity.WARNING
     if _batch_differs(walk):
         return Severity.ERROR
-    drops = telling.is_dropout(walk.modules.get(walk.first.comparison.key.name))
-    return Severity.ERROR if drops else Severity.WARNING
+    return Severity.ERROR if _masks_differ(walk, walk.first.comparison) else Severity.WARNING
+
+
+def _masks_differ(walk: Walk, comparison: Comparison) -> bool:
+    """Whether a dropout drops elements in both runs; where only one run drops, no seed is the cause."""
+    sides = (comparison.reference.stats, comparison.candidate.stats)
+    both_drop = all(stats is not None and stats.zeros > 0 for stats in sides)
+    return both_drop and telling.is_dropout(walk.modules.get(comparison.key.name))

@@ -28,6 +28,8 @@ SAME_START_ADVICE = (
 )
 """How both runs get the same weights and batches, and no masks."""
 
+RANDOM_CLASSES = ("Dropout", "DropPath", "DropBlock", "StochasticDepth")
+
 STATISTICS_ADVICE = (
     "Capture both runs with `align capture --detail sketch` (the default) and compare again: sketches see signs and "
     "order, and tell where a difference enters."
@@ -78,8 +80,8 @@ def is_module(suspect: Suspect) -> bool:
 
 
 def is_dropout(module: ModuleInfo | None) -> bool:
-    """Whether a module draws a mask, by the name of its class."""
-    return module is not None and "Dropout" in module.class_name
+    """Whether a module drops elements or whole branches at random, by the name of its class."""
+    return module is not None and any(word in module.class_name for word in RANDOM_CLASSES)
 
 
 def maker(suspect: Suspect) -> str:

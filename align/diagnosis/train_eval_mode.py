@@ -65,13 +65,20 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 def _differences(walk: Walk, step: int) -> Iterator[ModeDifference]:
     """The calls of a step that either side's facts tell of, where both modes are known and differ."""
-    ours, theirs = Modes(walk.reference_facts.get(step, ())), Modes(walk.candidate_facts.get(step, ()))
+    ours, theirs = _modes(walk, step)
     back = {new: old for old, new in walk.names.partner.items()}
     told = [*ours.told, *((back.get(name, name), micro, call) for name, micro, call in theirs.told)]
     for name, micro, call in dict.fromkeys(told):
         modes = ours.of(name, micro, call), theirs.of(walk.names.of(name), micro, call)
         if modes[0] is not None and modes[1] is not None and modes[0] != modes[1]:
             yield ModeDifference(step, name, micro, call, modes[0])
+
+
+def _modes(walk: Walk, step: int) -> tuple[Modes, Modes]:
+    return (
+        Modes(walk.reference_facts.get(step, ()), walk.modules),
+        Modes(walk.candidate_facts.get(step, ()), walk.candidate_modules),
+    )
 
 
 def _cause(walk: Walk) -> ModeDifference | None:
@@ -82,11 +89,12 @@ def _cause(walk: Walk) -> ModeDifference | None:
     code, key = telling.blamed(first), first.comparison.key
     if not _can_matter(first, walk.modules.get(code)):
         return None
-    ours = Modes(walk.reference_facts.get(key.step, ())).of(code, key.micro, key.call)
-    theirs = Modes(walk.candidate_facts.get(key.step, ())).of(walk.names.of(code), key.micro, key.call)
-    if ours is None or theirs is None or ours == theirs:
+    ours, theirs = _modes(walk, key.step)
+    mode = ours.of(code, key.micro, key.call)
+    other = theirs.of(walk.names.of(code), key.micro, key.call)
+    if mode is None or other is None or mode == other:
         return None
-    return ModeDifference(key.step, code, key.micro, key.call, ours)
+    return ModeDifference(key.step, code, key.micro, key.call, mode)
 
 
 def _can_matter(first: Suspect, module: ModuleInfo | None) -> bool:

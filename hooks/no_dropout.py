@@ -1,0 +1,160 @@
+"""Dropout switched off while a run is watched, without touching a module: the functions that drop let all through.
+
+Modules keep saying that they train, and keep their probabilities, so what is saved from the run is what it would be.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.jit import _builtins
+from torch.nn import functional
+
+DROPPED_PATHS = ("DropPath", "StochasticDepth", "DropBlock2d", "DropBlock3d")
+"""How the names of module classes end that drop whole branches or blocks at random, in timm, torchvision,
+transformers and those who copied from them."""
+
+FUNCTIONS = ("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
+OPERATORS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+ATTENTION_DROPOUT = 4
+"""The position of `dropout_p` in scaled_dot_product_attention."""
+KEEP_PROBABILITY = 9
+"""The position of `keep_prob` in torch_npu.npu_fusion_attention."""
+BEHIND_WEIGHTS = 3
+"""How far behind the list of weights the probability stands in torch's recurrent functions."""
+
+
+class NoDropout:
+    """While installed, no dropout drops anything; what imported one of the functions then drops again afterwards."""
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any]] = []
+        self._compiled: list[Callable[..., Any]] = []
+
+    def install(self) -> None:
+        """Replace every function that drops at random."""
+        for name in FUNCTIONS:
+            self._replace(functional, name, _let_through(getattr(functional, name)))
+        for name in (*OPERATORS, *(f"{name}_" for name in OPERATORS)):
+            self._replace(torch, name, _let_through_operator(getattr(torch, name)))
+        self._replace(torch, "native_dropout", self._without_training(torch.native_dropout))
+        self._replace(
+            functional,
+            "scaled_dot_product_attention",
+            self._with_argument(functional.scaled_dot_product_attention, "dropout_p", ATTENTION_DROPOUT, 0.0),
+        )
+        for name in RECURRENT:
+            self._replace(torch._VF, name, self._recurrent(getattr(torch._VF, name)))
+        torch_npu = sys.modules.get("torch_npu")
+        for name in ("npu_fusion_attention", "npu_fusion_attention_v2"):
+            if hasattr(torch_npu, name):
+                fused = self._with_argument(getattr(torch_npu, name), "keep_prob", KEEP_PROBABILITY, 1.0)
+                self._replace(torch_npu, name, fused)
+        self._replace(nn.Module, "_call_impl", self._module_call(nn.Module._call_impl))
+        _SWITCH.append(self)
+
+    def remove(self) -> None:
+        """Put everything back as it was."""
+        if self in _SWITCH:
+            _SWITCH.remove(self)
+        for owner, name, original in reversed(self._replaced):
+            if original is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
+        self._replaced = []
+        for ours in self._compiled:
+            _builtins._get_builtin_table().pop(id(ours), None)
+        self._compiled = []
+
+    def _replace(self, owner: Any, name: str, ours: Callable[..., Any]) -> None:
+        self._replaced.append((owner, name, vars(owner).get(name)))
+        setattr(owner, name, ours)
+
+    def _keep_scriptable(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+        """TorchScript knows operators by the identity of their functions; what it compiles keeps its dropout."""
+        operator = _builtins._find_builtin(original)
+        if operator is not None:
+            _builtins._register_builtin(ours, operator)
+            self._compiled.append(ours)
+        return ours
+
+    def _with_argument(
+        self, original: Callable[..., Any], name: str, position: int, value: float
+    ) -> Callable[..., Any]:
+        """A function whose probability is the one that drops nothing, whatever it is given."""
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self in _SWITCH:
+                if len(args) > position:
+                    args = (*args[:position], value, *args[position + 1 :])
+                elif name in kwargs:
+                    kwargs[name] = value
+            return original(*args, **kwargs)
+
+        return self._keep_scriptable(original, call)
+
+    def _without_training(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call(input: Tensor, p: float, train: Any) -> Any:  # noqa: A002  torch's own name
+            return original(input, p, False if self in _SWITCH else train)
+
+        return self._keep_scriptable(original, call)
+
+    def _recurrent(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The weights are a list; the numbers of layers and the probability stand behind them."""
+
+        @functools.wraps(original)
+        def call(*args: Any) -> Any:
+            weights = next((place for place, value in enumerate(args) if isinstance(value, list)), None)
+            if self in _SWITCH and weights is not None and len(args) > weights + BEHIND_WEIGHTS:
+                place = weights + BEHIND_WEIGHTS
+                args = (*args[:place], 0.0, *args[place + 1 :])
+            return original(*args)
+
+        return self._keep_scriptable(original, call)
+
+    def _module_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Modules that drop a whole branch do it with functions of their own."""
+
+        @functools.wraps(original)
+        def call_impl(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if self in _SWITCH and len(args) == 1 and not kwargs and type(module).__name__.endswith(DROPPED_PATHS):
+                return args[0]
+            return original(module, *args, **kwargs)
+
+        return call_impl
+
+
+_SWITCH: list[NoDropout] = []
+
+
+def _let_through(original: Callable[..., Any]) -> Callable[..., Tensor]:
+    """A function of torch.nn.functional that gives back its input, as it does for p = 0; TorchScript can compile it."""
+
+    def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002, FBT001, FBT002
+        if not torch.jit.is_scripting():
+            return input if _SWITCH else original(input, p, training, inplace)
+        return input
+
+    dropout.__name__ = dropout.__qualname__ = original.__name__
+    return dropout
+
+
+def _let_through_operator(original: Callable[..., Any]) -> Callable[..., Tensor]:
+    """The same for the operators of the namespace torch."""
+
+    def dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT001
+        if not torch.jit.is_scripting():
+            return input if _SWITCH else original(input, p, train)
+        return input
+
+    dropout.__name__ = dropout.__qualname__ = original.__name__
+    return dropout

@@ -1,0 +1,84 @@
+"""Carry out what was asked of the start of a run: opened before the capture is written, closed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from align.errors import CaptureFileError
+from align.hooks.batch_source import BatchSource
+from align.hooks.initial_values import InitialValues, StartRefused
+from align.hooks.no_dropout import NoDropout
+from align.hooks.same_start import SameStart, open_batches, open_initial
+
+if TYPE_CHECKING:
+    from align.hooks.roots import Root
+
+
+class StartControl:
+    """The captures that weights and batches come from, and the switch of dropout.
+
+    Raises CaptureError or CaptureFileError where such a capture cannot be used.
+    """
+
+    def __init__(self, asked: SameStart, output: Path, trouble: Callable[[str], None]) -> None:
+        self._asked = asked
+        self._trouble = trouble
+        self._no_dropout = NoDropout()
+        self._initial: InitialValues | None = None
+        self.batches: BatchSource | None = None
+        if asked.init_from is not None:
+            self._initial = InitialValues(open_initial(asked.init_from, output), asked.init_from, trouble)
+        if asked.batches_from is not None:
+            self.batches = BatchSource(open_batches(asked.batches_from, output), asked.batches_from, trouble)
+
+    def begin(self) -> None:
+        """Seed, choose kernels and switch dropout off, where that was asked for."""
+        self._asked.prepare()
+        if self._asked.no_dropout:
+            self._no_dropout.install()
+
+    def load(self, root: Root, owner_of: Callable[[torch.Tensor], tuple[str, str]]) -> None:
+        """Give a root the initial values of the other run."""
+        if self._initial is None:
+            return
+        try:
+            self._initial.load(root, owner_of)
+        except (CaptureFileError, RuntimeError, TypeError, ValueError) as error:
+            raise StartRefused(f"Cannot take initial weights from '{self._asked.init_from}': {error}") from error
+
+    def check(self) -> None:
+        """Raise StartRefused where a trained model got nothing of what it was to start from."""
+        if self._initial is not None:
+            self._initial.check()
+
+    def first_step_over(self) -> None:
+        """Nothing is initial any more."""
+        if self._initial is not None:
+            self._initial.finish()
+
+    def finish(self) -> None:
+        """Close the captures and say what could not be done."""
+        self.first_step_over()
+        if self.batches is not None:
+            self.batches.close()
+            if not self.batches.taken:
+                self._trouble(f"No batch was taken from '{self._asked.batches_from}': no batch of this run is in it")
+
+    def remove(self) -> None:
+        """Switch dropout on again."""
+        self._no_dropout.remove()
+
+    def facts(self) -> dict[str, Any]:
+        """What was asked for and how much of it was done."""
+        facts = self._asked.facts()
+        if self._initial is not None:
+            facts["init_tensors"] = self._initial.taken
+        if self.batches is not None:
+            facts["batches_taken"] = self.batches.taken
+            if not self.batches.from_loaders:
+                facts["batches_as"] = "inputs"
+        return facts

@@ -1,0 +1,87 @@
+"""The timelines of both runs as one table: a value that both have stands once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from align import wording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from align.records import DiffResult, TimelineRow
+    from align.reports.phrases import Phrases
+
+MOST_ROWS = 20
+UNKNOWN = "\u2013"
+BETWEEN = " / "
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineTable:
+    """Titles and rows of the first steps; a cell with a slash has the reference's value before the candidate's."""
+
+    titles: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    more: int = 0
+
+
+def make_timeline(result: DiffResult, phrases: Phrases) -> TimelineTable:
+    """The first steps of both runs, with the columns of which anything is known."""
+    ours = {row.step: row for row in result.reference_timeline}
+    theirs = {row.step: row for row in result.candidate_timeline}
+    every = sorted({*ours, *theirs})
+    steps = every[:MOST_ROWS]
+    columns = [
+        (name, [_cell(cell, ours.get(step), theirs.get(step), phrases) for step in steps])
+        for name, cell in _COLUMNS.items()
+    ]
+    known = [(name, cells) for name, cells in columns if any(cells)]
+    if not known:
+        return TimelineTable()
+    titles = (phrases["col_step"], *(phrases[f"timeline_{name}"] for name, _ in known))
+    rows = zip(map(str, steps), *(cells for _, cells in known), strict=True)
+    return TimelineTable(titles, tuple(rows), len(every) - len(steps))
+
+
+def _cell(
+    text: Callable[[TimelineRow, Phrases], str],
+    ours: TimelineRow | None,
+    theirs: TimelineRow | None,
+    phrases: Phrases,
+) -> str:
+    """The value of both runs, or the reference's and the candidate's; nothing where neither has one."""
+    values = [None if row is None else text(row, phrases) for row in (ours, theirs)]
+    if values[0] == values[1] or not any(values):
+        return values[0] or ""
+    return BETWEEN.join(value or UNKNOWN for value in values)
+
+
+def _number(name: str, text: Callable[[float], str]) -> Callable[[TimelineRow, Phrases], str]:
+    def cell(row: TimelineRow, _: Phrases) -> str:
+        number: float = getattr(row, name)
+        return "" if math.isnan(number) else text(number)
+
+    return cell
+
+
+def _remarks(row: TimelineRow, phrases: Phrases) -> str:
+    flags: Sequence[tuple[str, bool]] = (
+        ("skipped", row.skipped),
+        ("nonfinite", row.nonfinite),
+        ("saturated", row.overflow),
+    )
+    return ", ".join(phrases[f"timeline_{name}"] for name, holds in flags if holds)
+
+
+_COLUMNS: dict[str, Callable[[TimelineRow, Phrases], str]] = {
+    "learning_rate": _number("learning_rate", wording.relative),
+    "loss_scale": _number("loss_scale", wording.loss_scale),
+    "loss_scale_after": _number("loss_scale_after", wording.loss_scale),
+    "gradient_norm": _number("gradient_norm", wording.value),
+    "clip_norm": _number("clip_norm", wording.value),
+    "clip_limit": _number("clip_limit", wording.value),
+    "remarks": _remarks,
+}

@@ -1,0 +1,158 @@
+"""`align capture-now`: asking a run that goes on for its next steps, and every way it can be refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import align
+from align.capture_file import CaptureWriter
+from align.capture_request import Requests, leave_request, request_path, take_request
+from align.records import RunInfo
+from tests.running import align as command
+from tests.running import environment
+
+WAITING = """
+import sys, time
+from pathlib import Path
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+batches = iter(DataLoader(TensorDataset(torch.randn(800, 4)), batch_size=1))
+for step in range(400):
+    Path("step").write_text(str(step))
+    batch, = next(batches)
+    model(batch).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    while step == 2 and not Path("go").exists():
+        time.sleep(0.01)
+    time.sleep(0.005)
+    if Path("end").exists():
+        break
+"""
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A captured script that waits in its third step, after the update."""
+    (tmp_path / "train.py").write_text(WAITING)
+    arguments = [sys.executable, "-m", "align", "capture", "--steps", "0:2", "-o", "run.h5", "train.py"]
+    with subprocess.Popen(arguments, cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL) as process:
+        wait_for(tmp_path / "step", "2")
+        time.sleep(0.3)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(path: Path, text: str) -> None:
+    for _ in range(6000):
+        with suppress(OSError):
+            if path.read_text() == text:
+                return
+        time.sleep(0.01)
+    pytest.fail(f"{path} never said {text}")
+
+
+def test_the_next_steps_of_a_living_run_are_captured(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    asked = command("capture-now", "run.h5", "--steps", "2", cwd=tmp_path)
+    assert asked.code == 0, asked.stderr
+    assert asked.stdout == (
+        "The next 2 steps are captured into run.h5 once the step of now is over; the run goes on as it is.\n"
+    )
+    (tmp_path / "go").touch()
+    for _ in range(6000):
+        if not request_path(tmp_path / "run.h5").exists():
+            break
+        time.sleep(0.01)
+    time.sleep(0.5)
+    (tmp_path / "end").touch()
+    assert running.wait(timeout=60) == 0
+    with align.open(tmp_path / "run.h5") as capture:
+        assert capture.steps[:2] == [0, 1]
+        assert len(capture.steps) == 4
+        first, second = capture.steps[2:]
+        assert second == first + 1
+        keys = [{(record.key.name, record.key.slot) for record in capture.records(step)} for step in (1, first, second)]
+        assert keys[2] == keys[0]
+        assert keys[1] - keys[0] == set()
+        assert keys[0] - keys[1] <= {("<DataLoader>", "0")}
+    assert not request_path(tmp_path / "run.h5").exists()
+    refused = command("capture-now", "run.h5", cwd=tmp_path)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        "align: Cannot capture a step of 'run.h5' now: its run has ended (finished). Capture it again with --steps.\n"
+    )
+
+
+def test_a_run_that_was_killed_is_refused(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    running.send_signal(signal.SIGKILL)
+    killed = f"its process {running.pid} is gone, the run was killed. Capture it again with --steps.\n"
+    for _ in range(500):
+        refused = command("capture-now", "run.h5", cwd=tmp_path)
+        if refused.code:
+            break
+    assert refused.stderr == f"align: Cannot capture a step of 'run.h5' now: {killed}"
+    running.wait(timeout=60)
+    assert command("capture-now", "run.h5", cwd=tmp_path).stderr == refused.stderr
+
+
+def unfinished(path: Path, run: RunInfo) -> None:
+    """A file as a process that is still there has it open."""
+    writer = CaptureWriter(path, run)
+    writer.commit(0, [], {})
+    writer.close(replace(run, outcome="unfinished"))
+
+
+def test_every_rank_is_asked(tmp_path: Path) -> None:
+    for rank in range(2):
+        unfinished(tmp_path / f"run.rank{rank:04d}.h5", RunInfo(process_id=os.getpid(), host="elsewhere", rank=rank))
+    asked = command("capture-now", "run.h5", cwd=tmp_path)
+    assert asked.stdout == (
+        "The next step is captured into the files of all 2 ranks, run.rank0000.h5 ... once the step of now is over; "
+        "the run goes on as it is.\n"
+    )
+    assert [take_request(tmp_path / f"run.rank{rank:04d}.h5") for rank in range(2)] == [1, 1]
+
+
+def test_a_process_on_another_machine_is_not_looked_for(tmp_path: Path) -> None:
+    unfinished(tmp_path / "run.h5", RunInfo(process_id=2**22 + 1, host="elsewhere"))
+    assert command("capture-now", "run.h5", cwd=tmp_path).code == 0
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    refused = command("capture-now", "no.h5", cwd=tmp_path)
+    assert refused.code == 2
+    assert refused.stderr == (
+        "align: Cannot read 'no.h5': there is no such file. Check the path, or make it with 'align capture -o no.h5'.\n"
+    )
+
+
+def test_a_running_capture_looks_for_requests_now_and_then_only(tmp_path: Path) -> None:
+    requests = Requests(tmp_path / "run.h5")
+    assert requests.take() == 0
+    leave_request(tmp_path / "run.h5", 3)
+    assert [requests.take() for _ in range(3)] == [0, 0, 0]
+    time.sleep(0.3)
+    assert requests.take() == 3
+    assert not request_path(tmp_path / "run.h5").exists()
+
+
+def test_a_request_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    request_path(tmp_path / "run.h5").write_text("many")
+    assert take_request(tmp_path / "run.h5") == 0
+    assert not request_path(tmp_path / "run.h5").exists()
