@@ -23,11 +23,10 @@ from align.capture_format import (
     TIMELINE_DTYPE,
     encode_text,
     step_group,
-    value_path,
 )
 from align.capture_index import Texts, pack_step
 from align.errors import CaptureError, CaptureFileError
-from align.kept_values import LARGE, ArraySource, KeptValues, Values, contiguous, space
+from align.kept_values import LARGE, ArraySource, KeptValues, Values, contiguous, space, value_paths, with_shared
 from align.records import INIT_STEP, Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
 from align.sketch import SIGN_TABLE_ID
 from align.space_limit import LEAST_FREE, SpaceLimit
@@ -114,9 +113,13 @@ class CaptureWriter:
         return values
 
     def commit(
-        self, step: int, records: Sequence[TensorRecord], values: Mapping[int, Handle], facts: Sequence[Fact] = ()
+        self,
+        step: int,
+        records: Sequence[TensorRecord],
+        values: Mapping[int, Handle | None],
+        facts: Sequence[Fact] = (),
     ) -> None:
-        """Write a finished step: its tables and the names of its values (order -> handle).
+        """Write a finished step: its tables and the names of its values (order -> what `keep` returned).
 
         A record that is the same tensor as an earlier one gets a hard link to the values of that one. A handle may
         be given again with a later step.
@@ -124,8 +127,8 @@ class CaptureWriter:
         if step in self._committed:
             msg = f"Cannot write step {step} to '{self.path}': it is already there. Commit every step once."
             raise CaptureFileError(msg)
-        handles = _with_shared(records, values)
-        paths = _value_paths(records, handles, self.path)
+        handles = with_shared(records, values)
+        paths = value_paths(records, handles, self.path)
         tables = pack_step(records, handles, facts, self._texts)
         with self._guard():
             group = h5py.h5g.create(self._file.id, None)
@@ -366,33 +369,6 @@ def _extend(table: h5py.Dataset, rows: NDArray[Any]) -> None:
     start = table.shape[0]
     table.resize(start + len(rows), axis=0)
     table[start:] = rows
-
-
-def _with_shared(records: Sequence[TensorRecord], values: Mapping[int, Handle]) -> dict[int, Handle]:
-    """The handles by order, also for records that are the same tensor as an earlier one."""
-    handles = dict(values)
-    for record in records:
-        if record.same_as in handles and record.order not in handles:
-            handles[record.order] = handles[record.same_as]
-    return handles
-
-
-def _value_paths(
-    records: Sequence[TensorRecord], handles: Mapping[int, Handle], path: Path
-) -> dict[int, tuple[str, ...]]:
-    """Where in the step's group each record's values go."""
-    paths: dict[int, tuple[str, ...]] = {}
-    seen = set()
-    for record in records:
-        if record.order in handles:
-            levels = value_path(record.key)[1:]
-            if levels in seen:
-                raise CaptureFileError(
-                    f"Cannot write '{path}': two records are both {record.key}. Give each its own call or slot."
-                )
-            seen.add(levels)
-            paths[record.order] = levels
-    return paths
 
 
 def _lacks_values(records: Sequence[TensorRecord], handles: Mapping[int, Handle]) -> bool:

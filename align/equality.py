@@ -59,4 +59,6 @@ def _reordered(pair: Pair) -> bool:
     ours, theirs = pair.reference.stats, pair.candidate.stats
     if metrics.has_sketches(pair) or ours is None or theirs is None or ours.minimum == ours.maximum:
         return False
+    if pair.reference.hash is None or pair.candidate.hash is None:
+        return False  # nothing says that they differ
     return (ours.minimum, ours.maximum, ours.zeros) == (theirs.minimum, theirs.maximum, theirs.zeros)

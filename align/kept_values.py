@@ -9,12 +9,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from align.capture_format import value_path
+from align.errors import CaptureFileError
+from align.records import TensorRecord
 from align.staging import BUFFER_SIZE, PAGE, Source, Staging, Wait, page_aligned
 from align.steady_file import SteadyFile
 from align.value_types import as_stored, file_type
@@ -241,6 +245,33 @@ class KeptValues:
             self._steady.seek(offset + done)
             self._steady.write(room)
             done += len(room)
+
+
+def with_shared(records: Sequence[TensorRecord], values: Mapping[int, Values | None]) -> dict[int, Values]:
+    """The handles by order, also for records that are the same tensor as an earlier one."""
+    handles = {order: kept for order, kept in values.items() if kept is not None}
+    for record in records:
+        if record.same_as in handles and record.order not in handles:
+            handles[record.order] = handles[record.same_as]
+    return handles
+
+
+def value_paths(
+    records: Sequence[TensorRecord], handles: Mapping[int, Values], path: Path
+) -> dict[int, tuple[str, ...]]:
+    """Where in the step's group each record's values go."""
+    paths: dict[int, tuple[str, ...]] = {}
+    seen = set()
+    for record in records:
+        if record.order in handles:
+            levels = value_path(record.key)[1:]
+            if levels in seen:
+                raise CaptureFileError(
+                    f"Cannot write '{path}': two records are both {record.key}. Give each its own call or slot."
+                )
+            seen.add(levels)
+            paths[record.order] = levels
+    return paths
 
 
 @lru_cache(maxsize=1)

@@ -119,7 +119,7 @@ def plain(path: Path, array: Array, records: list[TensorRecord]) -> None:
     """Nothing but the bytes."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     for _ in records:
-        os.write(descriptor, array)
+        os.write(descriptor, array.data.cast("B"))
     os.close(descriptor)
 
 

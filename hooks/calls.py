@@ -15,7 +15,7 @@ from align.hooks.configuration import configuration_of
 from align.hooks.graph import Exploration, edge_of, explore, sequence_now
 from align.hooks.nesting import call_tensors, result_tensors, tensors_in
 from align.hooks.quiet import grad_mode
-from align.hooks.roots import unwrapped
+from align.hooks.roots import class_name, unwrapped
 from align.hooks.targets import target_facts
 from align.hooks.trace import KEEP_BATCHES, Call, Forward
 from align.hooks.values import dtype_name
@@ -178,12 +178,12 @@ class CallWatch:
             return name
         if unwrapped(module) is not module:
             return ""
-        unnamed = f"{parent.name}.<{type(module).__name__}>" if parent is not None and parent.name else ""
+        unnamed = f"{parent.name}.<{class_name(module)}>" if parent is not None and parent.name else ""
         if unnamed not in root.class_names:
             root.read()
             name = root.names.get(id(module))
         if name is None and unnamed:
-            root.class_names[unnamed] = type(module).__name__
+            root.class_names[unnamed] = class_name(module)
         return name or unnamed
 
     def _open_recompute(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Frame:
@@ -277,7 +277,7 @@ class CallWatch:
             dtypes |= {autocast_dtype(outputs[0][1].device.type) or ""}
         self.module_facts[call.name] = ModuleInfo(
             name=call.name,
-            class_name=type(frame.module).__name__,
+            class_name=class_name(frame.module),
             leaf=not call.had_children,
             compute_dtype=coarsest(dtypes),
             matmul=found.matmul if found else False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -43,9 +44,10 @@ class LossWatch:
             self._see_targets(tensors)
         for tensor in tensors:
             value = next((value for reference, value in self._unscaled if reference() is tensor), tensor)
+            factor = factor_of(tensor, leave_out=1 if value is not tensor else 0)
             recorder.timeline.row.losses.append(number_from(value))
+            recorder.timeline.row.factors.append(factor)
             if recorder.recording and Phase.LOSS in recorder.trace.phases:
-                factor = factor_of(tensor, leave_out=1 if value is not tensor else 0)
                 if factor is not None:
                     self._note("factor", factor)
                 sighting = recorder.trace.see(Phase.LOSS, LOSS, "value", value)
@@ -77,16 +79,20 @@ def factor_of(loss: torch.Tensor, *, leave_out: int) -> Source:
         if not kind.startswith(("MulBackward", "DivBackward")) or len(following) != 1:
             break
         constant = _saved_constant(node)
-        if constant is None:
+        if constant is None or constant.is_complex():
             break
         if leave_out:
             leave_out -= 1
         else:
-            part = constant.double() if constant.device.type == "cpu" else constant.float()
-            part = part.reciprocal() if kind.startswith("Div") else part
-            factor = part if factor is None else factor.to(part.device) * part
+            number: Any = float(constant.item()) if constant.device.type == "cpu" else constant.float()
+            number = _reciprocal(number) if kind.startswith("Div") else number
+            factor = number if factor is None else factor * number
         node = following[0]
     return factor
+
+
+def _reciprocal(number: Any) -> Any:
+    return number.reciprocal() if isinstance(number, torch.Tensor) else 1.0 / number if number else math.inf
 
 
 def _saved_constant(node: Any) -> torch.Tensor | None:

@@ -41,6 +41,14 @@ def values_of(tensor: torch.Tensor) -> torch.Tensor | None:
     return inner if inner.dtype is torch.complex32 or is_plain(inner) else None
 
 
+def local_of(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's shard of a distributed tensor; any other tensor itself."""
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter) or placements(tensor) is None:
+        return tensor
+    local: torch.Tensor = tensor._local_tensor  # type: ignore[attr-defined]
+    return local
+
+
 def is_wrapped(tensor: torch.Tensor) -> bool:
     """Whether functorch stands between us and the values."""
     return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))

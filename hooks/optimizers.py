@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -49,26 +50,36 @@ class OptimizerWatch:
         self._state = OptimizerState(recorder)
         self.called = False
         self._gradient_seen: dict[int, Sighting] = {}
+        self._left_over: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self.updates: dict[int, Sighting] = {}
 
     # ---- gradients
 
+    def backward_begins(self, parameters: list[torch.Tensor]) -> None:
+        """Remember the gradients that lie there: what this backward does not change is none of it."""
+        self._left_over = {
+            id(parameter): (weakref.ref(gradient), gradient._version)
+            for parameter in parameters
+            if (gradient := parameter.grad) is not None and not gradient.is_inference()
+        }
+
     def see_gradients(self, parameters: list[torch.Tensor]) -> None:
-        """Record the gradients of these parameters unless they were recorded as they are now."""
+        """Record the gradients of these parameters that the backward has made or changed."""
         trace = self._recorder.trace
         if not self._recorder.recording or Phase.GRADIENT not in trace.phases:
             return
         for parameter in parameters:
             gradient = parameter.grad
-            if gradient is None:
-                continue
-            before = self._gradient_seen.get(id(parameter))
-            if before is not None and trace.knows(gradient):
+            if gradient is None or self._is_left_over(parameter, gradient):
                 continue
             name, slot = self._recorder.owner_of(parameter)
             if self._recorder.wants(name):
                 sighting = trace.see(Phase.GRADIENT, name, slot, gradient)
                 self._gradient_seen[id(parameter)] = sighting
+
+    def _is_left_over(self, parameter: torch.Tensor, gradient: torch.Tensor) -> bool:
+        known = self._left_over.get(id(parameter))
+        return known is not None and known[0]() is gradient and known[1] == gradient._version
 
     def begin_step(self) -> None:
         """A new step: nothing of the step before counts as seen."""
@@ -118,6 +129,7 @@ class OptimizerWatch:
         """Record the gradients as the optimizer takes them: unscaled, reduced, clipped."""
         parameters = list(parameters_of(optimizer))
         in_backward = torch._C._current_graph_task_id() != -1
+        self._left_over = {}  # whatever the optimizer takes belongs to its step
         self.see_gradients([p for p in parameters if in_backward or id(p) not in self._gradient_seen])
         trace = self._recorder.trace
         if not self._recorder.recording or Phase.UPDATE not in trace.phases:

@@ -138,9 +138,7 @@ class Recorder:
             )
         self.start = StartControl(self._same_start, self.path, self.note_trouble)
         self.run_info = describe_run(self.run_info)
-        self.writer = CaptureWriter(
-            self.path, self.run_info, force=self._force, max_bytes=self.options.max_size
-        )
+        self.writer = CaptureWriter(self.path, self.run_info, force=self._force, max_bytes=self.options.max_size)
         drop_request(self.path)
         self._requests = Requests(self.path)
         self.facts = FactLog()
@@ -392,7 +390,17 @@ class Recorder:
         if self.clock.attempted:
             self._roll_over()
         self.in_backward = True
-        self.guarded(self.losses.backward_begins, tensors)
+        self.guarded(self._before_backward, tensors)
+
+    def _before_backward(self, tensors: list[torch.Tensor]) -> None:
+        self.losses.backward_begins(tensors)
+        if self.recording:
+            self.optimizers.backward_begins(self._trained_parameters())
+
+    def _trained_parameters(self) -> list[torch.Tensor]:
+        """The parameters of all roots and of the optimizers of this thread, each once."""
+        parameters = [parameter for root in self.roots.known for parameter in _parameters(root)]
+        return list({id(parameter): parameter for parameter in (*parameters, *self.roots.optimized())}.values())
 
     def backward_ended(self) -> None:
         """A top-level backward is over."""
@@ -400,9 +408,7 @@ class Recorder:
         self.gradients.finish()
         self.timeline.row.micros += 1
         if self.clock.wanted:
-            parameters = [parameter for root in self.roots.known for parameter in _parameters(root)]
-            distinct = {id(parameter): parameter for parameter in (*parameters, *self.roots.optimized())}
-            self.optimizers.see_gradients(list(distinct.values()))
+            self.optimizers.see_gradients(self._trained_parameters())
         self.trace.end_backward()
         if not self.roots.optimizer_seen:
             self.clock.attempted = True
@@ -485,10 +491,11 @@ def _parameters(root: Root) -> list[torch.Tensor]:
 
 def _joint_norm(updates: list[Sighting]) -> float:
     """The norm of all gradients as they were taken; infinite when any of them holds a NaN or Inf."""
-    stats = [one.seen.measured.stats for one in updates if one.seen.measured and not one.layout.startswith("sparse")]
+    whole = [one for one in updates if not one.layout.startswith(("sparse", "dtensor"))]
+    stats = [one.seen.measured.stats for one in whole if one.seen.measured]
     known = [found for found in stats if found is not None]
     if len(known) < len(updates):
-        return math.nan  # a sparse gradient, whose elements are still to be added up
+        return math.nan  # a sparse gradient, whose elements are still to be added up, or a shard of one
     if any(found.nonfinite for found in known):
         return math.inf
     return math.sqrt(sum(found.total_squares for found in known))

@@ -58,13 +58,13 @@ class Root:
             return
         self.names.clear()
         self.owners.clear()
-        itself = self.prefix or f"<{type(unwrapped(module)).__name__}>"
+        itself = self.prefix or f"<{class_name(unwrapped(module))}>"
         for path, member in _named(module, ""):
             name = itself if not path else f"{self.prefix}.{path}" if self.prefix else path
             if id(member) in self.names:
                 continue
             self.names[id(member)] = name
-            self.class_names[name] = type(member).__name__
+            self.class_names[name] = class_name(member)
             tensors = (*member._parameters.items(), *member._buffers.items())
             for local, tensor in tensors:
                 if tensor is not None:
@@ -198,7 +198,7 @@ class Roots:
 
     def _free_prefix(self, module: nn.Module) -> str:
         taken = {name for root in self.known for name in (root.prefix, *root.names.values())}
-        name = type(module).__name__
+        name = class_name(module)
         prefix, number = f"<{name}>", 1
         while prefix in taken:
             number += 1
@@ -220,6 +220,15 @@ def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
 def living_optimizers() -> list[torch.optim.Optimizer]:
     """The optimizers that were made before anybody watched."""
     return [found for found in gc.get_objects() if issubclass(type(found), torch.optim.Optimizer)]
+
+
+def class_name(module: nn.Module) -> str:
+    """The name of a module's class; FSDP2 gives a module a class of its own that is made of the one it had."""
+    kind = type(module)
+    sharded = getattr(sys.modules.get("torch.distributed.fsdp"), "FSDPModule", None)
+    if isinstance(sharded, type) and issubclass(kind, sharded):
+        kind = next((base for base in kind.__bases__ if base is not sharded), kind)
+    return kind.__name__
 
 
 def unwrapped(module: nn.Module) -> nn.Module:

@@ -62,6 +62,7 @@ class OpenRow:
 
     step: int
     losses: list[Number] = field(default_factory=list)
+    factors: list[object] = field(default_factory=list)
     learning_rate: Number = field(default_factory=Number)
     loss_scale: Number = field(default_factory=Number)
     loss_scale_after: Number = field(default_factory=Number)
@@ -91,7 +92,7 @@ class OpenRow:
         found_inf = any(number.read() > 0 for number in self.found_inf)
         return TimelineRow(
             step=self.step,
-            loss=sum(losses) / len(losses) if losses else UNKNOWN,
+            loss=self._loss(losses),
             learning_rate=self.learning_rate.read(),
             loss_scale=self.loss_scale.read(),
             gradient_norm=self.gradient_norm() if self.gradient_norm else self._norm_after_clipping(),
@@ -105,6 +106,13 @@ class OpenRow:
             clip_limit=self.clip_limit.read(),
             overflow=self.overflow.read() > 0,
         )
+
+    def _loss(self, losses: list[float]) -> float:
+        """The mean, or the sum where the script itself has divided each by how many there are."""
+        if not losses:
+            return UNKNOWN
+        divided = [isinstance(factor, float) and math.isclose(factor * len(losses), 1.0) for factor in self.factors]
+        return sum(losses) if divided and all(divided) else sum(losses) / len(losses)
 
     def _norm_after_clipping(self) -> float:
         """What torch leaves of a Euclidean norm: limit / (norm + 1e-6) of it, at most all."""

@@ -23,6 +23,7 @@ from align.hooks.facts import FactLog, Source
 from align.hooks.identity import Identities, is_plain
 from align.hooks.layout import layout_of
 from align.hooks.measure import Measured, Measurements
+from align.hooks.odd_tensors import local_of
 from align.hooks.options import Options
 from align.hooks.values import TensorSource, as_array, dtype_name
 from align.records import INIT_STEP, Detail, Phase, TensorKey, TensorRecord
@@ -170,6 +171,7 @@ class Trace:
         known of these very values already, `keep` keeps the values whatever the detail, `rows` adds one hash for each
         `tensor[i]`, `aside` leaves it to the caller to place the sighting.
         """
+        layout, tensor = layout_of(tensor), local_of(tensor)
         exponents = self.options.exponents or (phase in GRADIENTS and tensor.dtype in SIXTEEN_BITS)
         equal = equal or rows or not tensor.is_floating_point()
         seen = same or self._seen(tensor, equal=equal, shared=shared, exponents=exponents, rows=rows)
@@ -177,6 +179,7 @@ class Trace:
             self._keep_values(seen, tensor)
         seen.computed = seen.computed or slot.startswith("output")
         sighting = self._sighting(phase, name, slot, tensor, seen)
+        sighting.layout = layout
         sighting.call, sighting.total, sighting.recomputed = call, total, recomputed
         if phase in AFTER_BACKWARD:
             sighting.micro = 0
@@ -190,13 +193,16 @@ class Trace:
 
     def initial(self, name: str, slot: str, tensor: torch.Tensor, *, keep: bool) -> Sighting:
         """A parameter or buffer before step 0, hashed at once so that no copy of it waits on the device."""
+        layout, tensor = layout_of(tensor), local_of(tensor)
         plain = is_plain(tensor)
         seen = self._new_seen(tensor, plain=plain)
         if plain:
             seen.hash = hash_bytes(as_array(tensor))
         if keep and plain and seen.handle is None:
             self._keep_values(seen, tensor)
-        return self._sighting(Phase.INIT, name, slot, tensor, seen)
+        sighting = self._sighting(Phase.INIT, name, slot, tensor, seen)
+        sighting.layout = layout
+        return sighting
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether this very tensor was seen before in this step."""
@@ -263,9 +269,7 @@ class Trace:
         self._sequence += 1
         shape = () if is_lazy(tensor) or tensor.is_nested else tuple(int(size) for size in tensor.shape)
         dtype = dtype_name(tensor.dtype)
-        return Sighting(
-            self._sequence, phase, name, slot, dtype, shape, seen, micro=self.micro, layout=layout_of(tensor)
-        )
+        return Sighting(self._sequence, phase, name, slot, dtype, shape, seen, micro=self.micro)
 
     # ---- keeping
 

@@ -71,7 +71,7 @@ class TensorSource:
         """Page-locked memory where a device is in use, else memory of the process."""
         if any(_in_use(name) for name in ("cuda", "npu")):
             try:
-                return memoryview(torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy())
+                return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy().data
             except (RuntimeError, TypeError):
                 # The runtime refuses: copies stop on the way then, and are right all the same.
                 return page_aligned(size)
@@ -105,7 +105,8 @@ def _copy_range(tensor: torch.Tensor, start: int, target: torch.Tensor, *, non_b
 @lru_cache(maxsize=64)
 def _stored_dtype(dtype: torch.dtype) -> np.dtype[Any]:
     """The numpy dtype of what `as_array` gives."""
-    return as_array(torch.empty(0, dtype=dtype)).dtype
+    stored: np.dtype[Any] = as_array(torch.empty(0, dtype=dtype)).dtype
+    return stored
 
 
 def _in_use(runtime: str) -> bool:

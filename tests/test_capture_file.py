@@ -57,6 +57,13 @@ def record(order: int, slot: str = "output.0", **changes: Any) -> TensorRecord:
     return replace(plain, **changes)
 
 
+def keep(writer: CaptureWriter, array: NDArray[Any], dtype: str) -> Any:
+    """Keep values; there is room for them."""
+    handle = writer.add_values(array, dtype)
+    assert handle is not None
+    return handle
+
+
 def write(
     path: Path,
     records: Sequence[TensorRecord],
@@ -64,7 +71,7 @@ def write(
     step: int = 0,
 ) -> None:
     writer = CaptureWriter(path, RUN, force=True)
-    handles = {order: writer.add_values(*value) for order, value in (values or {}).items()}
+    handles = {order: keep(writer, *value) for order, value in (values or {}).items()}
     writer.commit(step, records, handles)
     writer.close(replace(RUN, outcome="finished"))
 
@@ -405,7 +412,7 @@ def test_a_running_capture_is_read(tmp_path: Path) -> None:
     for step in range(3):
         first = record(0, stats=TensorStats(6, total=float(step)))
         first = replace(first, key=replace(first.key, step=step, name=f"layer{step}"))
-        writer.commit(step, [first], {0: writer.add_values(np.full((2, 3), step), "int64")})
+        writer.commit(step, [first], {0: keep(writer, np.full((2, 3), step), "int64")})
         with open_capture(tmp_path / "a.h5") as capture:
             assert capture.unfinished
             assert capture.steps == list(range(step + 1))
@@ -431,7 +438,7 @@ def test_values_that_are_dropped_give_their_space_back(tmp_path: Path) -> None:
 
 def test_flushing_waits_for_the_step_while_values_have_no_name(tmp_path: Path) -> None:
     writer = CaptureWriter(tmp_path / "a.h5", RUN)
-    handle = writer.add_values(np.zeros((2, 3)), "float64")
+    handle = keep(writer, np.zeros((2, 3)), "float64")
     writer.append_timeline([TimelineRow(0, 1.0, 1.0, 1.0, 1.0, 1.0, False, False, 1, "SGD")])
     writer.flush()
     with open_capture(tmp_path / "a.h5") as capture:
@@ -462,7 +469,7 @@ def test_a_step_is_committed_once(tmp_path: Path) -> None:
 
 def test_two_values_of_one_key_are_refused(tmp_path: Path) -> None:
     writer = CaptureWriter(tmp_path / "a.h5", RUN)
-    handles = {order: writer.add_values(np.zeros((2, 3)), "float64") for order in range(2)}
+    handles = {order: keep(writer, np.zeros((2, 3)), "float64") for order in range(2)}
     with pytest.raises(CaptureFileError) as raised:
         writer.commit(0, [record(0), record(1)], handles)
     assert str(raised.value) == (

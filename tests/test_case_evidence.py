@@ -72,9 +72,9 @@ def case(name: str) -> pytest.MarkDecorator:
 
 
 def equal(first: TensorRecord, second: TensorRecord) -> bool:
-    """Whether two tensors were measured the same; of this kind of cases no other can have the same sketch."""
-    assert first.sketch is not None
-    assert second.sketch is not None
+    """Whether two tensors were measured the same, to the last bit of their sketches."""
+    if first.sketch is None or second.sketch is None:  # integers have none, but a hash
+        return first.hash == second.hash is not None
     return np.array_equal(first.sketch, second.sketch) and repr(first.stats) == repr(second.stats)
 
 

@@ -31,6 +31,7 @@ from align.kept_values import LARGE, MOST_IN_MEMORY
 from align.records import INIT_STEP, Phase, RunInfo, TensorKey, TensorRecord
 from align.staging import BUFFER_SIZE
 from align.steady_file import SteadyFile
+from tests.running import environment
 
 RUN = RunInfo(align_version="0.1", detail="tensors")
 ROOT = Path(__file__).parents[1]
@@ -153,6 +154,39 @@ def test_changing_a_tensor_in_place_right_after_the_hook_does_not_show(tmp_path:
     tensor.fill_(7)
     writer.close(RUN)
     assert np.array_equal(found(tmp_path / "a.h5")[0], np.arange(count, dtype=np.float32))
+
+
+def test_a_device_is_only_asked_for_its_values(tmp_path: Path) -> None:
+    program = """
+import sys
+import torch, torch_npu
+from align.capture_file import CaptureWriter
+from align.hooks.values import TensorSource, as_array
+from align.records import RunInfo
+from tests.test_kept_values import RUN, found, named
+
+# The simulated device has no page-locked memory; the event stands for what a real one has not copied yet.
+torch.Tensor.is_pinned = lambda self, device=None: True
+waited = []
+wait = torch.npu.Event.synchronize
+torch.npu.Event.synchronize = lambda self: (waited.append(self), wait(self))
+tensors = [torch.randn(300, 500).npu(), torch.randn(300, 500).npu().t(), torch.randn(7).npu(), torch.randn(()).npu()]
+tensors += [torch_npu.npu_format_cast(tensors[0].bfloat16(), 29), torch.randn(3, 5).npu()[::2]]
+expected = [as_array(tensor).copy() for tensor in tensors]
+writer = CaptureWriter(sys.argv[1], RUN)
+handles = {order: writer.keep(TensorSource(tensor)) for order, tensor in enumerate(tensors)}
+early = len(waited)
+records = [named(order, tensor, dtype=str(tensor.dtype)[6:]) for order, tensor in enumerate(tensors)]
+writer.commit(0, records, handles)
+writer.close(RUN)
+values = found(sys.argv[1])
+print(early, len(waited), [a.tobytes() == b.tobytes() for a, b in zip(values, expected)])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "a.h5")],
+        capture_output=True, text=True, check=False, env=environment({}),
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == (f"0 6 {[True] * 6}\n", 0), done.stderr
 
 
 def test_a_full_ring_makes_the_hook_wait_and_memory_stays_bounded(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def taken(path: Path) -> SameStart:
 def test_parameters_and_buffers_come_from_the_reference(tmp_path: Path) -> None:
     first = plain_model()
     with torch.no_grad():
-        first[1].running_mean.add_(0.5)
+        first.get_buffer("1.running_mean").add_(0.5)
     recorded(tmp_path / "one.h5", first, keep=["init"])
     recorder = recorded(tmp_path / "two.h5", plain_model(), same_start=taken(tmp_path / "one.h5"))
     assert dict(recorder.troubles) == {}
@@ -268,7 +268,8 @@ def test_lazy_parameters_are_left_alone_and_named(tmp_path: Path) -> None:
     assert recorder.notes() == (
         (
             f"2 initial tensors were not taken from '{tmp_path / 'one.h5'}': 1.weight (lazy, sharded or otherwise not "
-            "to be written), 1.bias (lazy, sharded or otherwise not to be written); there the weights are the script's own"
+            "to be written), 1.bias (lazy, sharded or otherwise not to be written); there the weights are the script's "
+            "own"
         ),
     )
 

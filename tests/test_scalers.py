@@ -252,7 +252,7 @@ def test_a_scaled_loss_that_is_divided_is_recorded_before_its_scale(tmp_path: Pa
         (scaler.scale(loss) / 4).backward()
         scaler.step(optimizer)
         scaler.update()
-        return loss.item()
+        return float(loss.detach())
 
     loss = record(tmp_path / "a.h5", train, steps="0")
     with align.open(tmp_path / "a.h5") as capture:
