@@ -100,12 +100,13 @@ class _Buffer:
 class Staging:
     """The ring and its thread, both made when the first values come.
 
-    `write` puts bytes at an offset of the file, `fail` is told what went wrong; both run in the thread. Buffers are
+    `write` puts bytes at an offset of the file, and is told whether training will soon have to wait for it; `fail` is
+    told what went wrong. Both run in the thread. Buffers are
     used in rotation and counted, and only the counts are believed: an exception of a signal handler may strike
     between any two lines of the training's thread. A forked child does nothing.
     """
 
-    def __init__(self, write: Callable[[memoryview, int], None], fail: Callable[[OSError], None]) -> None:
+    def __init__(self, write: Callable[[memoryview, int, bool], None], fail: Callable[[OSError], None]) -> None:
         self.finished = 0
         self.submitted = 0
         self._first = 0
@@ -213,7 +214,8 @@ class Staging:
             for wait in buffer.waits:
                 wait.synchronize()
             for offset, begin, end in buffer.segments:
-                self._write(buffer.memory[begin:end], offset)
+                hurry = self.submitted - self.finished >= BUFFERS // 2
+                self._write(buffer.memory[begin:end], offset, hurry)
         except OSError as error:
             self._fail(error)
         except RuntimeError as error:

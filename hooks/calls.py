@@ -187,13 +187,13 @@ class CallWatch:
         return name or unnamed
 
     def _open_recompute(self, module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Frame:
-        """A call inside a backward repeats an earlier one: only its gradients are of interest."""
+        """A call inside a backward repeats an earlier one: its outputs are recorded as a repetition."""
         root = next((root for root in self._recorder.roots.known if id(module) in root.names), None)
         frame = Frame(module, root, None, recompute=True)
         if root is None:
             return frame
         parent = self.innermost
-        frame.call = self._recorder.call_to_repeat(root.names[id(module)], parent)
+        frame.call = self._recorder.checkpoints.call_to_repeat(root.names[id(module)], parent)
         if frame.call is not None:
             frame.call.recomputed = True
             if not frame.call.has_graph:
@@ -205,10 +205,19 @@ class CallWatch:
         parent = self.innermost
         if parent is None:
             return
-        call = self._new_call(name, parent, parent.forward)
+        repeats = torch._C._current_graph_task_id() != -1
+        if repeats:
+            repeated = self._recorder.checkpoints.call_to_repeat(name, parent)
+            if repeated is None:
+                return
+            call = repeated
+            call.recomputed = True
+        else:
+            call = self._new_call(name, parent, parent.forward)
         if Phase.FORWARD in self._recorder.trace.phases and self._recorder.wants(name):
-            self._recorder.trace.see(Phase.FORWARD, name, "output.0", tensor, call=call)
-        if tensor.grad_fn is not None:
+            slot = "output.0" + (RECOMPUTED if repeats else "")
+            self._recorder.trace.see(Phase.FORWARD, name, slot, tensor, call=call, recomputed=repeats)
+        if tensor.grad_fn is not None and not call.has_graph:
             call.has_graph = True
             self._recorder.gradients.watch_output(call, "grad_output.0", tensor)
 
@@ -260,9 +269,9 @@ class CallWatch:
         found = None
         if in_graph and (leaf or call.name not in self.module_facts):
             found = explore([tensor for _, tensor in in_graph], _real_edges(frame.edges), frame.born)
-        self._learn(frame, call, found, outputs)
         if in_graph:
             self._recorder.gradients.attach(call, frame.inputs, in_graph, found if leaf else None)
+        self._recorder.guarded(self._learn, frame, call, found, outputs)
 
     def _learn(
         self, frame: Frame, call: Call, found: Exploration | None, outputs: list[tuple[str, torch.Tensor]]
@@ -283,7 +292,7 @@ class CallWatch:
             matmul=found.matmul if found else False,
             conv=found.conv if found else False,
             piecewise=found.piecewise if found else False,
-            config=configuration_of(frame.module, with_model=call.parent is None),
+            config=self._recorder.guarded(configuration_of, frame.module, with_model=call.parent is None) or {},
         )
 
 

@@ -44,14 +44,15 @@ def _flatten(values: Any, path: str, found: dict[str, Any], depth: int = 0) -> N
             found[f"{path}.{name}"] = plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, depth: int = 0) -> Any:
     """The value as JSON holds it; `_NOTHING` for what is no plain setting."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
         return value if len(value) <= LONGEST_TEXT else _NOTHING
     if isinstance(value, (list, tuple)):
-        items = [_plain(item) for item in value] if len(value) <= MAXIMUM_ITEMS else [_NOTHING]
+        fits = len(value) <= MAXIMUM_ITEMS and depth < MAXIMUM_DEPTH
+        items = [_plain(item, depth + 1) for item in value] if fits else [_NOTHING]
         return _NOTHING if any(item is _NOTHING for item in items) else items
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")

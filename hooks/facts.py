@@ -75,5 +75,5 @@ def _fetched(tensors: list[torch.Tensor]) -> dict[int, float]:
         numbers = torch.stack([tensor.float() for tensor in there]).tolist()
         for tensor, number in zip(there, numbers, strict=True):
             whole = not tensor.is_floating_point() and math.isfinite(number)
-            found[id(tensor)] = int(number) if whole else number
+            found[id(tensor)] = number > 0 if tensor.dtype is torch.bool else int(number) if whole else number
     return found

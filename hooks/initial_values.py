@@ -30,7 +30,8 @@ class InitialValues:
     """The initial tensors of a capture, by owning module and local name; closed once the first step is over.
 
     `taken` counts the tensors that were copied. Those that the capture lacks, that have another shape, or that cannot
-    be written whole (lazy, sharded) keep the values of the script, and a trouble names them.
+    be written whole (lazy, sharded) keep the values of the script, and a trouble names them. `closed` says that the
+    first step is over.
     """
 
     def __init__(self, capture: Capture, path: str, trouble: Callable[[str], None]) -> None:
@@ -40,7 +41,7 @@ class InitialValues:
         self._records = {(record.key.name, record.key.slot): record for record in capture.records(INIT_STEP)}
         self._loaded: set[Owner] = set()
         self._left: dict[Owner, str] = {}
-        self._closed = False
+        self.closed = False
 
     @property
     def taken(self) -> int:
@@ -50,7 +51,7 @@ class InitialValues:
     def load(self, root: Root, owner_of: Callable[[torch.Tensor], Owner]) -> None:
         """Copy what the capture holds into the parameters and buffers of a root, cast to their dtype."""
         module = root.reference()
-        if module is None or self._closed:
+        if module is None or self.closed:
             return
         root.read()
         for tensor in (*module.parameters(), *module.buffers()):
@@ -97,11 +98,13 @@ class InitialValues:
             "--init-from."
         )
 
-    def finish(self) -> None:
-        """Close the capture and say once which tensors kept the values of the script."""
-        if self._closed:
-            return
-        self._closed = True
+    def finish(self, without_module: int) -> None:
+        """Close the capture and say which tensors kept the values of the script.
+
+        `without_module` is the number of parameters that an optimizer has and no module: the copies in float32 that
+        some trainers make of the weights, and write back over them.
+        """
+        self.closed = True
         self._capture.close()
         if self._left:
             first = ", ".join(f"{_join(owner)} ({why})" for owner, why in list(self._left.items())[:NAMED])
@@ -109,6 +112,11 @@ class InitialValues:
             self._trouble(
                 f"{_tensors(len(self._left))} not taken from '{self._path}': {first}{more}; there the weights are the "
                 "script's own"
+            )
+        if without_module:
+            self._trouble(
+                f"{_tensors(without_module, 'parameter')} in an optimizer but in no module, and not taken from "
+                f"'{self._path}': copies of weights that were made before keep the script's values"
             )
         unused = [owner for owner in self._records if owner not in self._loaded and owner not in self._left]
         if unused:
@@ -122,5 +130,5 @@ def _join(owner: Owner) -> str:
     return ".".join(owner)
 
 
-def _tensors(count: int) -> str:
-    return "1 initial tensor was" if count == 1 else f"{count:,} initial tensors were"
+def _tensors(count: int, what: str = "initial tensor") -> str:
+    return f"1 {what} was" if count == 1 else f"{count:,} {what}s were"

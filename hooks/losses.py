@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from align.hooks.facts import Source
+from align.hooks.identity import is_plain
 from align.hooks.timeline import number_from
 from align.records import Phase
 
@@ -27,31 +28,43 @@ class LossWatch:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._unscaled: list[tuple[weakref.ref[torch.Tensor], torch.Tensor]] = []
+        self._scales: dict[int, weakref.ref[torch.Tensor]] = {}
 
-    def _note(self, slot: str, value: Source) -> None:
-        self._recorder.facts.note(Phase.LOSS, LOSS, slot, value, micro=self._recorder.trace.micro)
-
-    def remember(self, scaled: torch.Tensor, unscaled: torch.Tensor) -> None:
+    def remember(self, scaled: torch.Tensor, unscaled: torch.Tensor, scale: torch.Tensor) -> None:
         """A scaler made `scaled` of `unscaled`; the value is kept, not the graph."""
         alive = [(reference, value) for reference, value in self._unscaled if reference() is not None]
         value = unscaled.detach().clone() if unscaled.numel() == 1 else unscaled.detach()
         self._unscaled = [*alive[-MAXIMUM_REMEMBERED:], (weakref.ref(scaled), value)]
+        self._scales = {key: one for key, one in self._scales.items() if one() is not None}
+        self._scales[id(scale)] = weakref.ref(scale)
 
     def backward_begins(self, tensors: list[torch.Tensor]) -> None:
         """Record each tensor that a top-level backward was called on, before the loss scale."""
         recorder = self._recorder
-        if recorder.recording and Phase.LOSS in recorder.trace.phases:
+        kept = recorder.recording and Phase.LOSS in recorder.trace.phases
+        if kept:
             self._see_targets(tensors)
+        scales = [scale for one in self._scales.values() if (scale := one()) is not None]
         for tensor in tensors:
-            value = next((value for reference, value in self._unscaled if reference() is tensor), tensor)
-            factor = factor_of(tensor, leave_out=1 if value is not tensor else 0)
+            factor, scale = trailing_factors(tensor, scales)
+            value = self._before_scale(tensor, scale)
             recorder.timeline.row.losses.append(number_from(value))
             recorder.timeline.row.factors.append(factor)
-            if recorder.recording and Phase.LOSS in recorder.trace.phases:
-                if factor is not None:
-                    self._note("factor", factor)
+            if kept:
                 sighting = recorder.trace.see(Phase.LOSS, LOSS, "value", value)
                 sighting.number = recorder.trace.next_number(LOSS, "value")
+                if factor is not None:
+                    self._note("factor", factor, sighting.number)
+
+    def _before_scale(self, tensor: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
+        """The loss as it was before a scaler multiplied it, also where the script has gone on from there."""
+        for reference, value in self._unscaled:
+            if reference() is tensor:
+                return value
+        return tensor if scale is None else tensor.detach() / scale.to(tensor.device)
+
+    def _note(self, slot: str, value: Source, call: int) -> None:
+        self._recorder.facts.note(Phase.LOSS, LOSS, slot, value, micro=self._recorder.trace.micro, call=call)
 
     def _see_targets(self, tensors: list[torch.Tensor]) -> None:
         """Record the targets that the loss functions of these losses have kept for their backward."""
@@ -61,34 +74,32 @@ class LossWatch:
             sighting.number = trace.next_number(LOSS, "target")
             ignored = getattr(node, "_saved_ignore_index", None)
             if ignored is not None:
-                self._note("ignore_index", _signed(ignored))
-                self._note("valid_targets", (target != _signed(ignored)).sum())
+                self._note("ignore_index", _signed(ignored), sighting.number)
+                self._note("valid_targets", (target != _signed(ignored)).sum(), sighting.number)
 
 
-def factor_of(loss: torch.Tensor, *, leave_out: int) -> Source:
-    """The product of the constants that a loss was multiplied and divided by last of all; None where there are none.
+def trailing_factors(loss: torch.Tensor, scales: list[torch.Tensor]) -> tuple[Source, torch.Tensor | None]:
+    """What a loss was multiplied and divided by last of all: the product of constants, and the scale of a scaler.
 
-    A hand-made loss scale, or one over the number of accumulated micro-batches. `leave_out` multiplications are
-    known already (those of a GradScaler).
+    The product is a hand-made loss scale, or one over the number of accumulated micro-batches; None where there is
+    none. `scales` are the tensors of the scalers in use.
     """
     factor: Any = None
+    scale = None
     node: Any = loss.grad_fn
     while node is not None:
-        kind = node.name()
         following = [one for one, _ in node.next_functions if one is not None]
-        if not kind.startswith(("MulBackward", "DivBackward")) or len(following) != 1:
+        constant = _saved_constant(node) if len(following) == 1 else None
+        if constant is None:
             break
-        constant = _saved_constant(node)
-        if constant is None or constant.is_complex():
-            break
-        if leave_out:
-            leave_out -= 1
+        if any(constant.data_ptr() == one.data_ptr() for one in scales):
+            scale = constant
         else:
             number: Any = float(constant.item()) if constant.device.type == "cpu" else constant.float()
-            number = _reciprocal(number) if kind.startswith("Div") else number
+            number = _reciprocal(number) if node.name().startswith("Div") else number
             factor = number if factor is None else factor * number
         node = following[0]
-    return factor
+    return factor, scale
 
 
 def _reciprocal(number: Any) -> Any:
@@ -97,12 +108,15 @@ def _reciprocal(number: Any) -> Any:
 
 def _saved_constant(node: Any) -> torch.Tensor | None:
     """The single number that a multiplication or division has kept of its other operand."""
-    names = ("_raw_saved_other", "_raw_saved_self") if node.name().startswith("Mul") else ("_raw_saved_other",)
-    for name in names:
+    kind = node.name()
+    if not kind.startswith(("MulBackward", "DivBackward")):
+        return None
+    for name in ("_raw_saved_other", "_raw_saved_self")[: 2 if kind.startswith("Mul") else 1]:
         saved = getattr(node, name, None)
         data = saved.data if saved is not None and getattr(saved, "unpack_hook", saved) is None else None
         if isinstance(data, torch.Tensor):
-            return data if data.numel() == 1 and not data.requires_grad else None
+            plain = data.numel() == 1 and not data.requires_grad and not data.is_complex() and is_plain(data)
+            return data if plain else None
     return None
 
 

@@ -49,6 +49,7 @@ class OptimizerWatch:
         self._running: list[torch.optim.Optimizer] = []
         self._state = OptimizerState(recorder)
         self.called = False
+        self._before_due = False
         self._gradient_seen: dict[int, Sighting] = {}
         self._left_over: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self.updates: dict[int, Sighting] = {}
@@ -99,7 +100,7 @@ class OptimizerWatch:
         if len(self._running) > 1:
             return None
         self._recorder.guarded(self._recorder.optimizer_seen, optimizer)
-        self._recorder.guarded(self._state.see_before, optimizer)
+        self._before_due = True
         itself, *rest = args  # torch hands its hooks the optimizer as the first argument
         closure = rest[0] if rest else kwargs.get("closure")
         if not callable(closure):
@@ -126,7 +127,13 @@ class OptimizerWatch:
         return watched
 
     def _see_update(self, optimizer: torch.optim.Optimizer) -> None:
-        """Record the gradients as the optimizer takes them: unscaled, reduced, clipped."""
+        """Record the gradients as the optimizer takes them: unscaled, reduced, clipped; before it, its state.
+
+        A closure has run by then: its forward belongs to this step, and has closed the one before.
+        """
+        if self._before_due:
+            self._before_due = False
+            self._state.see_before(optimizer)
         parameters = list(parameters_of(optimizer))
         in_backward = torch._C._current_graph_task_id() != -1
         self._left_over = {}  # whatever the optimizer takes belongs to its step

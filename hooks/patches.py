@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad
 from torch.optim import optimizer as optimizers
+from torch.utils import checkpoint
 from torch.utils.data import dataloader
 
 from align.hooks.batches import fetched_ahead
@@ -38,6 +39,9 @@ class Patches:
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(optimizers.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compile)
+        self._replace(checkpoint.CheckpointFunction, "forward", self._checkpoint_forward)
+        if hasattr(checkpoint, "_checkpoint_without_reentrant_generator"):
+            self._wrap(checkpoint, "_checkpoint_without_reentrant_generator", self._checkpoint_generator)
         self._wrap(dataloader._BaseDataLoaderIter, "__init__", self._loader_begun)
         self._wrap(dataloader._BaseDataLoaderIter, "__next__", self._loader_next)
         for scaler in _scaler_classes():
@@ -48,6 +52,10 @@ class Patches:
             # Inside clip_grad_norm_, which many modules have imported by name.
             self._wrap(clip_grad, "_get_total_norm", self._total_norm)
             self._wrap(clip_grad, "_clip_grads_with_norm_", self._clip_with_norm)
+            for public in ("get_total_norm", "clip_grads_with_norm_"):
+                if hasattr(nn.utils, public):
+                    self._replaced.append((nn.utils, public, getattr(nn.utils, public)))
+                    setattr(nn.utils, public, getattr(clip_grad, f"_{public}"))
         else:
             self._wrap_both(clip_grad, nn.utils, "clip_grad_norm_", self._clip_norm)
         self._wrap_both(clip_grad, nn.utils, "clip_grad_value_", self._clip_value)
@@ -66,9 +74,12 @@ class Patches:
         self._handles = []
 
     def _wrap(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        self._replace(owner, name, lambda original: functools.wraps(original)(make(original)))
+
+    def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         original = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
         self._replaced.append((owner, name, original))
-        setattr(owner, name, functools.wraps(original)(make(original)))
+        setattr(owner, name, make(original))
 
     def _wrap_both(self, home: Any, package: Any, name: str, make: Callable[..., Callable[..., Any]]) -> None:
         """Replace a function where it is defined and where its package offers it, by one wrapper."""
@@ -232,6 +243,35 @@ class Patches:
             return watch.step(original, scaler, optimizer, *args, **kwargs)
 
         return step
+
+    def _checkpoint_forward(self, original: Any) -> Any:
+        """The first call of a reentrant checkpoint, which keeps the function for its backward."""
+        recorder = self._recorder
+        forward_of = getattr(original, "__func__", original)
+
+        def forward(ctx: Any, run_function: Any, *args: Any) -> Any:
+            if recorder.recording and recorder.in_training_thread():
+                run_function = recorder.checkpoints.region(run_function)
+            return forward_of(ctx, run_function, *args)
+
+        return staticmethod(functools.wraps(forward_of)(forward))
+
+    def _checkpoint_generator(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs around the first call of any other checkpoint, and keeps the function for its recomputation."""
+        recorder = self._recorder
+
+        def generator(fn: Any, *args: Any, **kwargs: Any) -> Any:
+            if not (recorder.recording and recorder.in_training_thread()):
+                yield from original(fn, *args, **kwargs)
+                return
+            region = recorder.checkpoints.region(fn)
+            region.begin()
+            try:
+                yield from original(region, *args, **kwargs)
+            finally:
+                region.end()
+
+        return generator
 
     def _compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self._recorder

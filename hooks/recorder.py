@@ -24,6 +24,7 @@ from align.capture_request import Requests, drop_request
 from align.errors import CaptureError, CaptureFileError
 from align.hooks.batches import BatchWatch
 from align.hooks.calls import CallWatch
+from align.hooks.checkpoints import CheckpointWatch
 from align.hooks.clipping import ClipWatch
 from align.hooks.compiling import CompilerSwitch
 from align.hooks.facts import FactLog
@@ -38,14 +39,14 @@ from align.hooks.overflow import OverflowFlag
 from align.hooks.patches import Patches
 from align.hooks.progress import Progress
 from align.hooks.quiet import Quiet, grad_mode
-from align.hooks.roots import Root, Roots, living_optimizers
+from align.hooks.roots import NO_MODULE, Root, Roots, living_optimizers
 from align.hooks.run_info import describe_run, ended_run, flags_now
 from align.hooks.same_start import SameStart
 from align.hooks.scalers import ScalerWatch
 from align.hooks.start_control import StartControl
 from align.hooks.steps import StepClock
 from align.hooks.timeline import Number, Timeline, number_from
-from align.hooks.trace import Call, Sighting, Trace
+from align.hooks.trace import Sighting, Trace
 from align.records import Phase, RunInfo
 
 MAXIMUM_NOTES = 20
@@ -148,6 +149,7 @@ class Recorder:
         self.timeline = Timeline(self.writer)
         self.calls = CallWatch(self)
         self.batches = BatchWatch(self, self.start.batches)
+        self.checkpoints = CheckpointWatch(self)
         self.gradients = GradientWatch(self)
         self.optimizers = OptimizerWatch(self)
         self.scalers = ScalerWatch(self)
@@ -181,7 +183,7 @@ class Recorder:
             return
         if os.getpid() == self._process:
             self.guarded(self._finish)
-            self.guarded(self.start.finish)
+            self.guarded(self.start.finish, self._without_module)
         self._patches.remove()
         self.start.remove()
         self._compiling.restore()
@@ -236,8 +238,7 @@ class Recorder:
             # raised while we were at work is the script's.
             if _raised_by_signal_handler(error):
                 raise
-            owner = type(getattr(action, "__self__", None)).__name__
-            self.note_trouble(f"{owner}.{action.__name__}: {type(error).__name__}: {error}")
+            self.note_trouble(f"{action.__qualname__}: {type(error).__name__}: {error}")
         return None
 
     def note_trouble(self, text: str) -> None:
@@ -308,20 +309,6 @@ class Recorder:
         """The owning module and local name of a parameter; `<parameters>` for one of no known module."""
         return self.roots.owner(parameter)
 
-    def call_to_repeat(self, name: str, within: Call | None) -> Call | None:
-        """The call of this module in this step that an activation checkpoint repeats now.
-
-        Checkpoints are repeated from the last to the first, the calls inside one in their own order.
-        """
-        if within is not None:
-            same = (call for call in within.forward.calls if call.parent is within and call.name == name)
-            return next((call for call in same if not call.recomputed), None)
-        for forward in reversed((*self.trace.reached, *self.trace.pending)):
-            for call in reversed(forward.calls):
-                if call.name == name and not call.recomputed:
-                    return call
-        return None
-
     @property
     def step_before_captured(self) -> bool:
         """Whether the step before this one is in the file."""
@@ -330,6 +317,10 @@ class Recorder:
     def load_initial(self, root: Root) -> None:
         """Give a root its initial values from another capture, where that was asked for."""
         self.start.load(root, self.owner_of)
+
+    def _without_module(self) -> int:
+        """How many parameters of optimizers belong to no module that was seen."""
+        return sum(self.roots.owner(parameter)[0] == NO_MODULE for parameter in self.roots.optimized())
 
     def tap(self, name: str, tensor: torch.Tensor) -> None:
         """Record a tensor that no hook can see, as the output of a module of this name."""
@@ -357,7 +348,11 @@ class Recorder:
                 self.guarded(self._see_teacher, module)
             return
         root = self.guarded(self.roots.resolve, module)
-        if root is None or not root.trainable or not self.joins_training():
+        if root is None or not self.joins_training():
+            return
+        if not root.trainable:
+            if self.initial.due:
+                self.guarded(self._see_teacher, module)
             return
         if self.clock.attempted:
             self._roll_over()
@@ -456,7 +451,7 @@ class Recorder:
         if updates:
             self.timeline.row.gradient_norm = lambda: _joint_norm(updates)
         self.initial.write()
-        self.start.first_step_over()
+        self.start.first_step_over(self._without_module)
         if self.clock.wanted:
             self.writer.append_modules(list(self.calls.module_facts.values()))
             self.trace.commit(step)

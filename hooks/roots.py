@@ -30,6 +30,9 @@ WRAPPERS = (
 )
 """(module, class, attribute of the wrapped module); found in `sys.modules`, since importing some is slow."""
 
+NO_MODULE = "<parameters>"
+"""The name of what owns a parameter of an optimizer that belongs to no known module."""
+
 Owner = tuple[str, str]
 """(name of the owning module, local name of the parameter or buffer)."""
 
@@ -116,17 +119,13 @@ class Roots:
         return root
 
     def adopt(self) -> list[Root]:
-        """Find the modules whose parameters an optimizer trains though none of them has been called yet."""
+        """Find the modules that an optimizer trains though neither they nor what holds them has been called yet."""
+        trained = {id(one): one for optimizer in self._optimizers for one in _parameters_of_living(optimizer)}
+        missing = {one for one in trained if not any(one in root.owners for root in self.known)}
         found = []
-        for reference in self._optimizers:
-            optimizer = reference()
-            wanted = frozenset(optimizer_parameters(optimizer)) if optimizer is not None else frozenset()
-            if not wanted or any(wanted & root.owners.keys() for root in self.known):
-                continue
-            holder = _smallest_holding(wanted, None)
-            if holder is not None:
-                found.append(self._add(holder, trainable=True))
-                found[-1].adopted = True
+        for holder in _greatest_within(missing) if missing else ():
+            found.append(self._add(holder, trainable=True))
+            found[-1].adopted = True
         return found
 
     def optimizer_number(self, optimizer: torch.optim.Optimizer) -> int:
@@ -140,8 +139,8 @@ class Roots:
             if found is not None:
                 return found
         if id(tensor) not in self._strangers:
-            self._strangers = {id(one): ("<parameters>", place) for place, one in self._positions()}
-            self._strangers.setdefault(id(tensor), ("<parameters>", "unknown"))
+            self._strangers = {id(one): (NO_MODULE, place) for place, one in self._positions()}
+            self._strangers.setdefault(id(tensor), (NO_MODULE, "unknown"))
         return self._strangers[id(tensor)]
 
     def made_optimizer(self, thread: int) -> bool:
@@ -217,6 +216,12 @@ def parameters_of(optimizer: torch.optim.Optimizer) -> Iterator[torch.Tensor]:
         yield from group["params"]
 
 
+def _parameters_of_living(reference: weakref.ref[torch.optim.Optimizer]) -> Iterator[torch.Tensor]:
+    optimizer = reference()
+    if optimizer is not None:
+        yield from parameters_of(optimizer)
+
+
 def living_optimizers() -> list[torch.optim.Optimizer]:
     """The optimizers that were made before anybody watched."""
     return [found for found in gc.get_objects() if issubclass(type(found), torch.optim.Optimizer)]
@@ -258,30 +263,37 @@ def _named(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Module]]:
             yield from _named(child, f"{path}.{name}" if path else name)
 
 
-def _smallest_holding(wanted: frozenset[int], member: nn.Module | None) -> nn.Module | None:
-    """Among all live modules that are or contain the member, the smallest that holds the parameters.
+def _greatest_within(wanted: set[int]) -> list[nn.Module]:
+    """The live modules whose trained parameters are all wanted ones, none of them inside another."""
+    inside: dict[int, nn.Module] = {}
+    for candidate in gc.get_objects():
+        if _is_module(candidate) and unwrapped(candidate) is candidate:
+            trained = [id(parameter) for parameter in candidate.parameters() if parameter.requires_grad]
+            if trained and wanted.issuperset(trained):
+                inside[id(candidate)] = candidate
+    members = {id(one) for module in inside.values() for one in module.modules() if one is not module}
+    return [module for number, module in inside.items() if number not in members]
 
-    Without a member, among all that own one of the parameters or contain such a module.
-    """
+
+def _smallest_holding(wanted: frozenset[int], member: nn.Module) -> nn.Module | None:
+    """Among all live modules that contain the member, the smallest that holds the parameters."""
     parents: dict[int, list[nn.Module]] = {}
-    pending = [] if member is None else [member]
     for candidate in gc.get_objects():
         if _is_module(candidate):
-            if member is None and any(id(parameter) in wanted for parameter in candidate._parameters.values()):
-                pending.append(candidate)
             for child in candidate._modules.values():
                 if child is not None:
                     parents.setdefault(id(child), []).append(candidate)
     best: tuple[int, nn.Module] | None = None
-    seen = {id(module) for module in pending}
+    pending, seen = [member], {id(member)}
     while pending:
-        module = pending.pop()
-        size = sum(1 for _ in module.modules())
-        if (best is None or size < best[0]) and wanted <= {id(parameter) for parameter in module.parameters()}:
-            best = (size, module)
-        unseen = [parent for parent in parents.get(id(module), ()) if id(parent) not in seen]
-        seen.update(map(id, unseen))
-        pending.extend(unseen)
+        for parent in parents.get(id(pending.pop()), ()):
+            if id(parent) in seen:
+                continue
+            seen.add(id(parent))
+            pending.append(parent)
+            size = sum(1 for _ in parent.modules())
+            if (best is None or size < best[0]) and wanted <= {id(parameter) for parameter in parent.parameters()}:
+                best = (size, parent)
     return best[1] if best else None
 
 

@@ -25,6 +25,7 @@ class ScalerWatch:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._scaler: weakref.ref[Any] | None = None
+        self._attempts = 0
 
     @property
     def gradients_scaled(self) -> bool | None:
@@ -38,6 +39,7 @@ class ScalerWatch:
     def begin_step(self) -> None:
         """A new step: no loss of it has been scaled yet."""
         self._scaler = None
+        self._attempts = 0
 
     def scaled(self, scaler: Any, unscaled: Any, result: Any) -> None:
         """`scale` returned: remember which loss stands behind the scaled one."""
@@ -53,7 +55,7 @@ class ScalerWatch:
                     self._note(scaler, setting, getattr(scaler, f"_{setting}"))
         self._scaler = weakref.ref(scaler)
         if isinstance(unscaled, torch.Tensor) and isinstance(result, torch.Tensor):
-            self._recorder.losses.remember(result, unscaled)
+            self._recorder.losses.remember(result, unscaled, scale)
 
     def step(self, original: Callable[..., Any], scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Run `step`: one attempt, also when the optimizer is not called."""
@@ -81,18 +83,17 @@ class ScalerWatch:
         states = getattr(scaler, "_per_optimizer_states", {})
         found = list(states.get(id(optimizer), {}).get("found_inf_per_device", {}).values())
         if self._recorder.recording and found:
-            self._note(
-                scaler, "found_inf", found[0] if len(found) == 1 else torch.stack([f.cpu() for f in found]).max()
-            )
-            self._note(scaler, "skipped", not called)
+            flags = torch.stack([flag.to(found[0].device) for flag in found])
+            skipped = flags.max() > 0 if getattr(optimizer, "_step_supports_amp_scaling", False) else not called
+            self._note(scaler, "found_inf", flags.max(), self._attempts)
+            self._note(scaler, "skipped", skipped, self._attempts)
+            self._attempts += 1
         if not called:
             row.skipped = True
             self._recorder.optimizers.see_after(optimizer)
         elif getattr(optimizer, "_step_supports_amp_scaling", False):
             # The optimizer itself decides on its device: skipped where the flag is not 0.
             row.found_inf.extend(number_from(flag) for flag in found)
-            if self._recorder.recording and len(found) == 1:
-                self._note(scaler, "skipped", found[0])
 
-    def _note(self, scaler: Any, slot: str, value: Any) -> None:
-        self._recorder.facts.note(Phase.SCALER, type(scaler).__name__, slot, plain_fact(value))
+    def _note(self, scaler: Any, slot: str, value: Any, call: int = 0) -> None:
+        self._recorder.facts.note(Phase.SCALER, type(scaler).__name__, slot, plain_fact(value), call=call)

@@ -55,14 +55,14 @@ class StartControl:
         if self._initial is not None:
             self._initial.check()
 
-    def first_step_over(self) -> None:
-        """Nothing is initial any more."""
-        if self._initial is not None:
-            self._initial.finish()
+    def first_step_over(self, without_module: Callable[[], int]) -> None:
+        """Nothing is initial any more; `without_module` counts the parameters of optimizers that no module has."""
+        if self._initial is not None and not self._initial.closed:
+            self._initial.finish(without_module())
 
-    def finish(self) -> None:
+    def finish(self, without_module: Callable[[], int]) -> None:
         """Close the captures and say what could not be done."""
-        self.first_step_over()
+        self.first_step_over(without_module)
         if self.batches is not None:
             self.batches.close()
             if not self.batches.taken:

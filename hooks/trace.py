@@ -38,6 +38,8 @@ AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM, Phase.OPTIMIZER)
 MAXIMUM_RECORDS = 250_000
 """How many records of one step are kept: about 300 MB."""
 
+TOO_MANY = f"A step has more than {MAXIMUM_RECORDS:,} records: the rest of it is not kept"
+
 GRADIENTS = (Phase.BACKWARD, Phase.GRADIENT, Phase.UPDATE)
 """Phases whose 16-bit tensors get exponent counts: where a loss scale is too small shows there."""
 
@@ -142,6 +144,8 @@ class Trace:
         self.micro = 0
         self.records_written = 0
         self._kept: list[Sighting] = []
+        self._reached_records = 0
+        self._told_too_many = False
         self._identities: Identities[Seen] = Identities()
         self._sequence = 0
         self._numbers: Counter[tuple[str, str]] = Counter()
@@ -187,8 +191,10 @@ class Trace:
             return sighting
         if call is not None and phase is not Phase.BACKWARD and not call.forward.numbered:
             call.forward.sightings.append(sighting)
-        else:
+        elif len(self._kept) < MAXIMUM_RECORDS:
             self._kept.append(sighting)
+        else:
+            self._tell_too_many()
         return sighting
 
     def initial(self, name: str, slot: str, tensor: torch.Tensor, *, keep: bool) -> Sighting:
@@ -289,7 +295,13 @@ class Trace:
         forward.reached = True
         if forward.root is not None:
             forward.root.kept = True
-        self.reached.append(forward)
+        self._reached_records += len(forward.sightings)
+        if self._reached_records > MAXIMUM_RECORDS:
+            # A script that takes gradients without ever updating: what it does is one step without an end.
+            self._tell_too_many()
+            forward.calls, forward.sightings = [], []
+        else:
+            self.reached.append(forward)
         if forward in self.pending:
             self.pending.remove(forward)
 
@@ -344,7 +356,12 @@ class Trace:
         """A step that never ends (backward after backward, no update) must not fill the memory."""
         if len(self._kept) > MAXIMUM_RECORDS:
             del self._kept[MAXIMUM_RECORDS:]
-            self._trouble(f"A step has more than {MAXIMUM_RECORDS:,} records: the rest of it is not kept")
+            self._tell_too_many()
+
+    def _tell_too_many(self) -> None:
+        if not self._told_too_many:
+            self._told_too_many = True
+            self._trouble(TOO_MANY)
 
     # ---- writing
 
@@ -381,6 +398,8 @@ class Trace:
         """Begin a new step: drop what was kept, hold on to the forwards that may still be reached."""
         self._kept = []
         self.reached = []
+        self._reached_records = 0
+        self._told_too_many = False
         self.pending = [held for held in self.pending if held.alive or (held.teacher and held.after_attempt)]
         for held in self.pending:
             held.after_attempt = False

@@ -283,6 +283,30 @@ def test_batches_of_every_kind_are_taken_from_another_run(
         assert record.hash == inputs(tmp_path / "one.h5", 1)[slot].hash
 
 
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (DataLoader(TensorDataset(X, Y), batch_size=6), "0 is float32 (6, 4) here and float32 (8, 4) there"),
+        (DataLoader(TensorDataset(X.double(), Y), batch_size=8), "0 is float64 (8, 4) here and float32 (8, 4) there"),
+        (DataLoader(TensorDataset(X, Y, Y), batch_size=8), "2 is not in it"),
+    ],
+    ids=["shape", "dtype", "structure"],
+)
+def test_a_batch_of_another_structure_is_not_taken(tmp_path: Path, other: Any, reason: str) -> None:
+    from align.hooks.same_start import SameStart
+
+    path = tmp_path / "one.h5"
+    with align.Recorder(path, keep=["batches"], steps="0"):
+        train(model(), DataLoader(TensorDataset(X, Y), batch_size=8))
+    net = model().to(other.dataset.tensors[0].dtype)
+    with align.Recorder(tmp_path / "two.h5", same_start=SameStart(batches_from=str(path))) as recorder:
+        train(net, other)
+    assert recorder.notes() == (
+        f"Batch 0 of <DataLoader> was not taken from '{path}': {reason}",
+        f"No batch was taken from '{path}': no batch of this run is in it",
+    )
+
+
 # ---- settings
 
 

@@ -94,9 +94,6 @@ def test_a_model_whose_first_call_comes_after_the_window_has_initial_values(tmp_
     assert_same(initial_values(tmp_path / "a.h5"), known)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="where an optimizer holds parts of two models, only the one that is called is read"
-)
 def test_the_second_of_two_models_of_one_optimizer_has_initial_values(tmp_path: Path) -> None:
     def train() -> Values:
         torch.manual_seed(3)
@@ -146,7 +143,6 @@ def test_a_teacher_has_initial_values(tmp_path: Path, call: Callable[[nn.Module,
     assert_same(initial_values(tmp_path / "a.h5"), known)
 
 
-@pytest.mark.xfail(strict=True, reason="a frozen model that is called in grad mode is no root whose values are read")
 def test_a_frozen_model_that_gradients_pass_has_initial_values(tmp_path: Path) -> None:
     def train() -> Values:
         torch.manual_seed(5)

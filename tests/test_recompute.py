@@ -145,13 +145,6 @@ def test_a_module_that_one_checkpoint_calls_twice_repeats_both_calls(tmp_path: P
         assert np.array_equal(array, first[place]), place
 
 
-FUNCTION = pytest.mark.xfail(
-    strict=True,
-    reason="calls of one module inside a checkpointed function are repeated as if from the last to the first",
-)
-
-
-@FUNCTION
 @pytest.mark.parametrize("reentrant", WAYS)
 def test_a_module_that_a_checkpointed_function_calls_twice_repeats_both_calls(tmp_path: Path, reentrant: bool) -> None:
     def run(parts: Any, x: torch.Tensor) -> Any:

@@ -310,6 +310,22 @@ def test_both_models_of_a_gan_and_a_teacher_start_as_in_the_reference(tmp_path: 
     assert recorder.run_info.same_start["init_tensors"] == 10
 
 
+def test_copies_of_the_weights_that_an_optimizer_has_are_told(tmp_path: Path) -> None:
+    recorded(tmp_path / "one.h5", nn.Linear(4, 3), keep=["init"])
+    model = nn.Linear(4, 3)
+    copies = [parameter.detach().clone().requires_grad_() for parameter in model.parameters()]
+    optimizer = torch.optim.SGD(copies, lr=0.1)
+    with align.Recorder(tmp_path / "two.h5", same_start=taken(tmp_path / "one.h5")) as recorder:
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+    assert recorder.run_info.same_start["init_tensors"] == 2
+    sentence = (
+        f"2 parameters were in an optimizer but in no module, and not taken from '{tmp_path / 'one.h5'}': copies of "
+        "weights that were made before keep the script's values"
+    )
+    assert recorder.notes() == (sentence,)
+
+
 def test_another_model_is_refused_in_python_too(tmp_path: Path) -> None:
     recorded(tmp_path / "one.h5", nn.Linear(4, 3), keep=["init"])
     with pytest.raises(StartRefused) as refused:
@@ -346,6 +362,16 @@ def test_captures_without_the_values_are_refused(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=r"it holds none \(its steps or phases left them out\)\. Capture it"):
         recorded(tmp_path / "two.h5", nn.Linear(4, 3), same_start=taken(tmp_path / "later.h5"))
     assert not (tmp_path / "two.h5").exists()
+
+
+def test_each_rank_starts_from_its_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for rank in range(2):
+        recorded(tmp_path / f"one.rank{rank:04d}.h5", nn.Linear(4, 3), keep=["init"])
+    for rank in range(3):
+        monkeypatch.setenv("RANK", str(rank))
+        recorded(tmp_path / f"two{rank}.h5", nn.Linear(4, 3), same_start=taken(tmp_path / "one.h5"))
+        own = min(rank, 1)
+        assert initial(tmp_path / f"two{rank}.h5") == initial(tmp_path / f"one.rank{own:04d}.h5")
 
 
 DTYPES = ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "int64", "uint8", "bool", "complex64"]

@@ -182,7 +182,6 @@ def test_torch_npus_disabled_scaler_leaves_no_facts(npu_captures: Path) -> None:
         assert facts(capture, 1, Phase.SCALER) == {}
 
 
-@pytest.mark.xfail(strict=True, reason="of several optimizers of one scaler the facts of the last one stay")
 def test_each_optimizer_of_one_scaler_is_told_whether_it_was_skipped(tmp_path: Path) -> None:
     def train() -> None:
         model = nn.ModuleList([nn.Linear(FEATURES, 2), nn.Linear(FEATURES, 2)])
@@ -242,7 +241,6 @@ def test_a_factor_made_by_hand_is_known(tmp_path: Path, name: str, with_scaler: 
         assert capture.timeline[0].loss == pytest.approx(loss)
 
 
-@pytest.mark.xfail(strict=True, reason="what is multiplied after the scaler counts as the loss")
 def test_a_scaled_loss_that_is_divided_is_recorded_before_its_scale(tmp_path: Path) -> None:
     def train() -> float:
         model = small_model()
@@ -348,7 +346,6 @@ def test_each_clipping_of_a_step_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(nn.utils, "clip_grads_with_norm_"), reason="torch 2.6 and later offer the two halves")
-@pytest.mark.xfail(strict=True, reason="only the private names of the two halves of clipping are watched")
 def test_clipping_in_two_halves_is_told(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
 

@@ -124,12 +124,7 @@ def test_the_file_holds_what_the_optimizer_holds_after_each_step(tmp_path: Path,
             assert {key: value for key, value in known.items() if not key[1].endswith(".before")} == numbers
 
 
-CLOSURE = pytest.mark.xfail(
-    strict=True, reason="optimizer.step(closure) is entered before its forward has closed the step before"
-)
-
-
-@pytest.mark.parametrize("name", ["AdamW", "SGD with momentum", pytest.param("LBFGS", marks=CLOSURE)])
+@pytest.mark.parametrize("name", ["AdamW", "SGD with momentum", "LBFGS"])
 def test_the_state_before_a_step_is_there_where_the_step_before_is_not(tmp_path: Path, name: str) -> None:
     def train() -> list[tuple[Values, Numbers]]:
         model = net()
@@ -144,6 +139,8 @@ def test_the_state_before_a_step_is_there_where_the_step_before_is_not(tmp_path:
     with align.open(tmp_path / "a.h5") as capture:
         for step in capture.steps:
             arrays, numbers = before[step] if step in {3, 5} else ({}, {})
+            if name == "LBFGS" and step == 0:  # it makes its counters before it calls the closure
+                numbers = {("fc", "weight.func_evals.before"): 0, ("fc", "weight.n_iter.before"): 0}
             found = values(capture, step, Phase.OPTIMIZER)
             assert_same({key: array for key, array in found.items() if key[1].endswith(".before")}, arrays)
             known = state_facts(capture, step)
@@ -454,7 +451,6 @@ class Configured(nn.Module):
 
 
 @pytest.mark.parametrize("unreadable", [True, False])
-@pytest.mark.xfail(strict=True, reason="where the settings of a module cannot be read, its gradients are lost too")
 def test_settings_that_cannot_be_read_cost_nothing_else(tmp_path: Path, unreadable: bool) -> None:
     model = Configured(unreadable=unreadable)
     with align.Recorder(tmp_path / "a.h5", steps="0"):
@@ -519,7 +515,6 @@ def test_an_ignored_index_of_ones_own_is_known(tmp_path: Path) -> None:
         assert facts_of(capture, 0, Phase.LOSS, "loss") == {"ignore_index": 2, "valid_targets": 3}
 
 
-@pytest.mark.xfail(strict=True, reason="of several loss functions in one backward only one is told")
 def test_valid_targets_of_each_of_two_losses_are_told(tmp_path: Path) -> None:
     def train() -> None:
         model = nn.Linear(FEATURES, 3)

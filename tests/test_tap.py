@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
@@ -149,7 +148,6 @@ def test_what_is_no_tensor_is_given_back(tmp_path: Path) -> None:
     assert tapped(tmp_path / "a.h5") == []
 
 
-@pytest.mark.xfail(strict=True, reason="a tap that an activation checkpoint repeats is recorded as a second call")
 def test_a_tap_that_a_checkpoint_repeats_is_marked(tmp_path: Path) -> None:
     record(tmp_path / "a.h5", lambda: train(Net(checkpointed=True)), steps="0")
     found = [one for one in tapped(tmp_path / "a.h5") if one.key.name == "scores" and one.key.phase is Phase.FORWARD]
