@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ _NOWHERE = (-1, 0, -1, 0, -1, 0)
 _EXACT_INTEGERS = 1 << 53
 
 
-class StepTables(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class StepTables:
     """What a step's group holds besides values; the last three are empty in most steps."""
 
     index: NDArray[np.void]
@@ -28,6 +30,10 @@ class StepTables(NamedTuple):
     facts: NDArray[np.void]
     row_hashes: NDArray[np.uint64]
     exponents: NDArray[np.int64]
+
+    def named(self) -> dict[str, NDArray[Any]]:
+        """The tables by their names in the file, in the order in which the checksum takes them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 class Pool:

@@ -129,14 +129,14 @@ class CaptureWriter:
             raise CaptureFileError(msg)
         handles = with_shared(records, values)
         paths = value_paths(records, handles, self.path)
-        tables = pack_step(records, handles, facts, self._texts)
+        tables = pack_step(records, handles, facts, self._texts).named()
         with self._guard():
             group = h5py.h5g.create(self._file.id, None)
-            for name, table in zip(tables._fields, tables, strict=True):
+            for name, table in tables.items():
                 if len(table) or name in {"index", "sketches"}:
                     kind = h5py.h5t.py_create(table.dtype, logical=True)
                     h5py.h5o.link(self._write(table, kind), group, name.encode())
-            digest = np.array(step_checksum(step, tables), dtype=np.uint64)
+            digest = np.array(step_checksum(step, tables.values()), dtype=np.uint64)
             h5py.h5o.link(self._write(digest, h5py.h5t.STD_U64LE), group, b"checksum")
             self._kept.name(group, paths, handles)
             h5py.h5o.link(group, self._file.id, step_group(step).encode())
@@ -146,7 +146,7 @@ class CaptureWriter:
         if self._limit.reason and not self.values_stopped and _lacks_values(records, handles):
             since = "the initial parameters" if step == INIT_STEP else f"step {step}"
             self.values_stopped = f"Values are not kept from {since} on: {self._limit.reason}"
-        self.bytes_written += sum(table.nbytes for table in tables)
+        self.bytes_written += sum(table.nbytes for table in tables.values())
 
     def append_modules(self, modules: Sequence[ModuleInfo]) -> None:
         """Append to the module table; a later row of the same name replaces an earlier one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,10 +32,10 @@ def generator_states(device_type: str) -> Iterator[tuple[str, torch.Tensor]]:
     rest = np.array([state["state"].get("pos", 0), state.get("has_gauss", 0)], dtype="<u8")
     yield "numpy", _bytes(key, rest, np.array(state.get("gauss", 0.0), dtype="<f8"))
     yield "torch", torch.get_rng_state()
-    module = getattr(torch, device_type, None)
+    module: Any = getattr(torch, device_type, None)
     if device_type != "cpu" and hasattr(module, "get_rng_state"):
         yield "device", module.get_rng_state().cpu()
 
 
-def _bytes(*arrays: np.ndarray) -> torch.Tensor:  # type: ignore[type-arg]
+def _bytes(*arrays: np.ndarray[Any, Any]) -> torch.Tensor:
     return torch.frombuffer(bytearray(b"".join(array.tobytes() for array in arrays)), dtype=torch.uint8)

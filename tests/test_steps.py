@@ -168,6 +168,8 @@ def test_checkpointing_adds_nothing_but_what_was_computed_again(captures: Path) 
         assert "blocks.1.0" in {r.key.name for r in again}
         for record in again:
             answer = first[record.key.name, record.key.slot.removesuffix(".recomputed"), record.key.call]
+            assert record.sketch is not None
+            assert answer.sketch is not None
             assert np.array_equal(record.sketch, answer.sketch), record.key
     result = diff(captures / "reentrant checkpointing.h5", captures / "checkpointing.h5")
     assert result.verdict is Verdict.ALIGNED
