@@ -4,7 +4,8 @@
 # make lint, make format, make clean
 #
 # Variables: PYTHON, the interpreter that makes .venv (its torch is used when it has one);
-#            PIP_OPTIONS, passed to pip, for example --index-url.
+#            PIP_OPTIONS, passed to pip, for example --index-url;
+#            PEER_PYTHON, an interpreter with msprobe, which `make bench` then measures beside (benchmarks/README.md).
 
 PYTHON ?= python3
 PIP_OPTIONS ?=
@@ -31,6 +32,8 @@ test: lint chromium
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/capture_overhead.py $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
+	$(BIN)/python benchmarks/writing.py
+	$(BIN)/python benchmarks/statistics_kernel.py
 	$(BIN)/python benchmarks/start_up.py
 
 lint: $(INSTALLED)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from align.capture_file import open_capture as open
     from align.hooks.recorder import Recorder
+    from align.hooks.same_start import SameStart
     from align.tapping import tap
 
 __version__ = "0.1.0"
 
-__all__ = ["Recorder", "__version__", "open", "tap"]
+__all__ = ["Recorder", "SameStart", "__version__", "open", "tap"]
 
 # Imported on first use: `import align` must not import torch or h5py.
 _HOMES = {
     "Recorder": ("align.hooks.recorder", "Recorder"),
+    "SameStart": ("align.hooks.same_start", "SameStart"),
     "open": ("align.capture_file", "open_capture"),
     "tap": ("align.tapping", "tap"),
 }

@@ -21,6 +21,8 @@ BUFFER_SIZE = 8 << 20
 BUFFERS = 8
 """How many buffers wait at most; when all are full, the training waits for the disk."""
 PAGE = 4096
+_BACKLOG = 2
+"""From so many full buffers on, training will soon wait."""
 _PATIENCE = 1.0
 
 
@@ -214,7 +216,7 @@ class Staging:
             for wait in buffer.waits:
                 wait.synchronize()
             for offset, begin, end in buffer.segments:
-                hurry = self.submitted - self.finished >= BUFFERS // 2
+                hurry = self.submitted - self.finished >= _BACKLOG
                 self._write(buffer.memory[begin:end], offset, hurry)
         except OSError as error:
             self._fail(error)

@@ -110,7 +110,7 @@ class Patches:
             try:
                 result = original(given, *args, **kwargs)
             finally:
-                recorder.in_backward = False
+                recorder.thread.in_backward = False
             recorder.guarded(recorder.backward_ended)
             return result
 

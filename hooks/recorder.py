@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import socket
 import sys
-import threading
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import torch
 from torch import nn
@@ -23,6 +18,7 @@ from align.capture_file import CaptureWriter
 from align.capture_request import Requests, drop_request
 from align.errors import CaptureError, CaptureFileError
 from align.hooks.batches import BatchWatch
+from align.hooks.boundary import Boundary, TrainingThread
 from align.hooks.calls import CallWatch
 from align.hooks.checkpoints import CheckpointWatch
 from align.hooks.clipping import ClipWatch
@@ -38,7 +34,7 @@ from align.hooks.options import read_options
 from align.hooks.overflow import OverflowFlag
 from align.hooks.patches import Patches
 from align.hooks.progress import Progress
-from align.hooks.quiet import Quiet, grad_mode
+from align.hooks.quiet import grad_mode
 from align.hooks.roots import NO_MODULE, Root, Roots, living_optimizers
 from align.hooks.run_info import describe_run, ended_run, flags_now
 from align.hooks.same_start import SameStart
@@ -49,12 +45,8 @@ from align.hooks.timeline import Number, Timeline, number_from
 from align.hooks.trace import Sighting, Trace
 from align.records import Phase, RunInfo
 
-MAXIMUM_NOTES = 20
-
 DEEPER = 2
 """By how much a module call is deeper for being watched, at most; the recursion limit is raised by as much."""
-
-OTHER_THREAD = "Another thread trains too: only the first one that did is captured"
 
 _active: list[Recorder] = []
 
@@ -105,9 +97,13 @@ class Recorder:
         self.clock = StepClock(self.options.choice)
         self.stop = stop
         self.closed = True
-        self.in_backward = False
         self.gave_up = False
-        self.troubles: Counter[str] = Counter()
+        self._boundary = Boundary(self)
+        self.guarded = self._boundary.guarded
+        self.troubles = self._boundary.troubles
+        self.thread = TrainingThread(self)
+        self.in_training_thread = self.thread.here
+        self.joins_training = self.thread.joins
         self.compile_seen = False
         self._force = force
         self._same_start = same_start or SameStart()
@@ -115,7 +111,6 @@ class Recorder:
         self._wanted: dict[str, bool] = {}
         self._begun = False
         self._steps_written: list[int] = []
-        self._quiet = Quiet()
         self.run_info = replace(
             run or RunInfo(),
             detail=str(self.options.detail),
@@ -163,8 +158,7 @@ class Recorder:
         self._patches.install()
         for optimizer in living_optimizers():
             self.roots.add_optimizer(optimizer)
-        self._process = os.getpid()
-        self._training_thread: int | None = None
+        self._boundary.process = os.getpid()
         self._compiling = CompilerSwitch()
         self._recursion_limit = sys.getrecursionlimit()
         sys.setrecursionlimit(self._recursion_limit * DEEPER)
@@ -181,7 +175,7 @@ class Recorder:
         """Write what is finished, take all hooks away and say in the file how the run ended."""
         if self.closed and self not in _active:
             return
-        if os.getpid() == self._process:
+        if self._boundary.ours:
             self.guarded(self._finish)
             self.guarded(self.start.finish, self._without_module)
         self._patches.remove()
@@ -190,7 +184,7 @@ class Recorder:
         sys.setrecursionlimit(self._recursion_limit)
         _active.remove(self)
         was_open, self.closed = not self.closed, True
-        if os.getpid() != self._process:
+        if not self._boundary.ours:
             return
         drop_request(self.path)
         self.run_info = replace(self.run_info, same_start=self.start.facts())
@@ -217,56 +211,13 @@ class Recorder:
 
     def notes(self) -> tuple[str, ...]:
         """The troubles met, each once with how often."""
-        noted = [text if count == 1 else f"{text} ({count:,} times)" for text, count in self.troubles.items()]
-        if len(noted) > MAXIMUM_NOTES:
-            noted = [*noted[:MAXIMUM_NOTES], f"and {len(noted) - MAXIMUM_NOTES} more"]
-        return tuple(noted)
-
-    # ---- the hook boundary
-
-    def guarded(self, action: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run one of our own actions: without grad and modes, and without ever failing the training."""
-        if self.closed or os.getpid() != self._process:
-            return None
-        try:
-            with self._quiet:
-                return action(*args, **kwargs)
-        except CaptureFileError as error:
-            self._give_up(error)
-        except Exception as error:
-            # The hook boundary: training goes on and the trouble is kept, but what a signal handler of the script
-            # raised while we were at work is the script's.
-            if _raised_by_signal_handler(error):
-                raise
-            self.note_trouble(f"{action.__qualname__}: {type(error).__name__}: {error}")
-        return None
+        return self._boundary.notes()
 
     def note_trouble(self, text: str) -> None:
         """Keep a trouble for the file and the last line."""
         self.troubles[text] += 1
 
-    def in_training_thread(self) -> bool:
-        """Whether the thread that is running trains: the first one that did, or a device's in our backward.
-
-        Until one has, the main thread may, and any that made an optimizer.
-        """
-        thread = threading.get_ident()
-        if self._training_thread is None:
-            return thread == threading.main_thread().ident or self.roots.made_optimizer(thread)
-        if self._training_thread == thread:
-            return True
-        return torch._C._current_graph_task_id() != -1 and self.in_backward
-
-    def joins_training(self) -> bool:
-        """The same, for an act that only training does: the first thread to act is the one that trains."""
-        if self._training_thread is None:
-            self._training_thread = threading.get_ident()
-        joins = self.in_training_thread()
-        if not joins:
-            self.troubles[OTHER_THREAD] = 1
-        return joins
-
-    def _give_up(self, error: CaptureFileError) -> None:
+    def give_up(self, error: CaptureFileError) -> None:
         """The file cannot be written any more: close it with what is finished; training goes on."""
         self.troubles[str(error)] += 1
         self.closed = self.gave_up = True
@@ -348,11 +299,9 @@ class Recorder:
                 self.guarded(self._see_teacher, module)
             return
         root = self.guarded(self.roots.resolve, module)
-        if root is None or not self.joins_training():
-            return
-        if not root.trainable:
-            if self.initial.due:
-                self.guarded(self._see_teacher, module)
+        if root is not None and not root.trainable and self.initial.due:
+            self.guarded(self._see_teacher, module)
+        if root is None or not root.trainable or not self.joins_training():
             return
         if self.clock.attempted:
             self._roll_over()
@@ -384,7 +333,7 @@ class Recorder:
         """A top-level backward begins; it belongs to a new step if an attempt was made before it."""
         if self.clock.attempted:
             self._roll_over()
-        self.in_backward = True
+        self.thread.in_backward = True
         self.guarded(self._before_backward, tensors)
 
     def _before_backward(self, tensors: list[torch.Tensor]) -> None:
@@ -494,12 +443,6 @@ def _joint_norm(updates: list[Sighting]) -> float:
     if any(found.nonfinite for found in known):
         return math.inf
     return math.sqrt(sum(found.total_squares for found in known))
-
-
-def _raised_by_signal_handler(error: BaseException) -> bool:
-    """Whether a signal handler of the script was running when the exception was raised."""
-    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
-    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def tap(name: str, tensor: object) -> None:

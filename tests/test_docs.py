@@ -101,7 +101,7 @@ def test_links_in_documents_lead_somewhere(document: Path) -> None:
 
 
 def test_public_names_are_exact() -> None:
-    assert align.__all__ == ["Recorder", "__version__", "open", "tap"]
+    assert align.__all__ == ["Recorder", "SameStart", "__version__", "open", "tap"]
     assert [name for name in align.__all__ if not hasattr(align, name)] == []
     assert set(align.__all__) <= set(dir(align))
 

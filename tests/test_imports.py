@@ -63,7 +63,7 @@ LAYERS = {
 }
 
 # `align` itself holds no code but lazy names; it says where they live.
-LAZY_HOMES = {"align.capture_file", "align.hooks.recorder", "align.tapping"}
+LAZY_HOMES = {"align.capture_file", "align.hooks.recorder", "align.hooks.same_start", "align.tapping"}
 
 # torch may be missing or broken where captures are compared, and both libraries are slow to load.
 PROGRAM = """
