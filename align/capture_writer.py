@@ -138,7 +138,7 @@ class CaptureWriter:
                     h5py.h5o.link(self._write(table, kind), group, name.encode())
             digest = np.array(step_checksum(step, tables.values()), dtype=np.uint64)
             h5py.h5o.link(self._write(digest, h5py.h5t.STD_U64LE), group, b"checksum")
-            self._kept.name(group, paths, handles)
+            self._kept.name(group, step_group(step), paths, handles)
             h5py.h5o.link(group, self._file.id, step_group(step).encode())
             self._append_texts()
             self._settle()

@@ -25,7 +25,7 @@ from align.value_types import as_stored, file_type
 
 LARGE = 1 << 16
 """From so many bytes on values begin at a page of the file; less would waste too much of it (half a page each)."""
-MOST_IN_MEMORY = 32 << 20
+MOST_IN_MEMORY = 64 << 20
 """How many bytes of small values wait for their step."""
 _SLAB = 1 << 20
 _ALIGNED = 16
@@ -54,7 +54,7 @@ class ArraySource:
 class Values:
     """Values that are kept and have no name yet; dropping the object gives their space back."""
 
-    __slots__ = ("__weakref__", "data", "dataset", "dtype", "named", "offset", "shape", "stored", "wait")
+    __slots__ = ("__weakref__", "data", "dataset", "dtype", "home", "named", "offset", "shape", "stored", "wait")
 
     def __init__(self, source: Source) -> None:
         self.shape = source.shape
@@ -63,6 +63,7 @@ class Values:
         self.data: memoryview | None = None
         self.wait: Wait | None = None
         self.dataset: Any = None
+        self.home: tuple[str, tuple[str, ...]] | None = None
         self.offset = 0
         self.named = False
 
@@ -119,26 +120,33 @@ class KeptValues:
         self._count += 1
         self._unnamed[self._count] = values
 
-    def name(self, group: Any, paths: Mapping[int, tuple[str, ...]], handles: Mapping[int, Values]) -> None:
-        """Give every value its path, making each group on the way once."""
-        groups: dict[tuple[str, ...], Any] = {(): group}
+    def name(self, group: Any, step: str, paths: Mapping[int, tuple[str, ...]], handles: Mapping[int, Values]) -> None:
+        """Give every value its path in the group of a step, which has no name itself yet.
+
+        In the order of the paths, so that each group is made once and closed before the next: HDF5 takes half as long
+        again while thousands of objects are open.
+        """
+        chain: list[tuple[str, Any]] = []
         fresh: list[Values] = []
-        for order, levels in paths.items():
-            parent = group
-            for depth in range(1, len(levels)):
-                above, parent = parent, groups.get(levels[:depth])
-                if parent is None:
-                    parent = h5py.h5g.create(above, _utf8(levels[depth - 1]), _utf8_links())
-                    groups[levels[:depth]] = parent
-            values = handles[order]
+        for order, levels in sorted(paths.items(), key=lambda item: item[1]):
+            parent = _parent(group, levels[:-1], chain)
+            values, name = handles[order], _utf8(levels[-1])
             if values.dataset is not None:
-                h5py.h5o.link(values.dataset, parent, _utf8(levels[-1]), _utf8_links())
+                h5py.h5o.link(values.dataset, parent, name, _utf8_links())
+            elif values.home is not None:
+                self._link_again(values.home, parent, name, (group, step))
             else:
-                values.dataset = self._dataset(values, parent, _utf8(levels[-1]))
-                values.offset = values.dataset.get_offset()
+                made = self._dataset(values, parent, name)
+                values.offset, values.home = made.get_offset(), (step, levels)
                 fresh.append(values)
             values.named = True
         self._write_small(fresh)
+
+    def _link_again(self, home: tuple[str, tuple[str, ...]], parent: Any, name: bytes, here: tuple[Any, str]) -> None:
+        """Give values that were closed when they had got their name another one."""
+        group, step = here
+        path = "/".join(home[1] if home[0] == step else (home[0], *home[1]))
+        parent.links.create_hard(name, group if home[0] == step else self._file.id, _utf8(path), _utf8_links())
 
     def settled(self) -> None:
         """A step was written: forget what has its name now, keep the space of what has none."""
@@ -272,6 +280,18 @@ def value_paths(
             seen.add(levels)
             paths[record.order] = levels
     return paths
+
+
+def _parent(group: Any, levels: tuple[str, ...], chain: list[tuple[str, Any]]) -> Any:
+    """The group of these levels; `chain` are those that are open, from the outermost."""
+    kept = 0
+    while kept < min(len(levels), len(chain)) and chain[kept][0] == levels[kept]:
+        kept += 1
+    del chain[kept:]
+    for level in levels[kept:]:
+        above = chain[-1][1] if chain else group
+        chain.append((level, h5py.h5g.create(above, _utf8(level), _utf8_links())))
+    return chain[-1][1] if chain else group
 
 
 @lru_cache(maxsize=1)
