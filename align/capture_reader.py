@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from align.steady_file import SteadyFile
 from align.value_types import as_numbers, file_type, storage_dtype
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
+UNFINISHED = "unfinished"
 _ATTEMPTS = 3
 _ELSEWHERE = "Copy it again from where it was written, or capture again."
 _MEMBERS = frozenset(entry.path[1:] for entry in LAYOUT if entry.path.count("/") == 1)
@@ -75,14 +76,19 @@ class Capture:
 
     @cached_property
     def run(self) -> RunInfo:
-        """The facts of the run."""
+        """The facts of the run; of one without an end the steps that are known of."""
         with _reading(self.path):
-            return _parse_run(self._file["run"][()], self._version)
+            run = _parse_run(self._file["run"][()], self._version)
+            if run.outcome != UNFINISHED:
+                return run
+            rows = self._file["timeline"]
+            last = int(rows[-1]["step"]) if len(rows) else -1
+        return replace(run, steps_seen=max([run.steps_seen, last + 1, *(step + 1 for step in self.steps)]))
 
     @property
     def unfinished(self) -> bool:
         """Whether the run is still going on, or was killed."""
-        return self.run.outcome == "unfinished"
+        return self.run.outcome == UNFINISHED
 
     @cached_property
     def steps(self) -> list[int]:

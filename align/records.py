@@ -244,7 +244,8 @@ class RunInfo:
     """The facts of one run that a comparison needs or a reader asks for.
 
     `flags` hold the switches that change numbers (see `docs/file-format.md`); `outcome` is `finished`,
-    `exception: ...`, `stopped` or `unfinished` (still running, or killed). `notes` are the troubles met.
+    `exception: ...`, `exit code ...`, `the capture ended in step ...` or `unfinished` (still running, or killed).
+    `notes` are the troubles met.
     `same_start` says what was done on purpose to make the run comparable (`seed`, `deterministic`, `no_dropout`,
     `init_from`, `batches_from`), empty for a run as it is. `kept` are the values that were kept whatever the detail:
     init, batches. `loaders` are the settings of the DataLoaders in the order of their first use. `fallbacks` are the

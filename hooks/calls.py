@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -294,6 +295,13 @@ class CallWatch:
             piecewise=found.piecewise if found else False,
             config=self._recorder.guarded(configuration_of, frame.module, with_model=call.parent is None) or {},
         )
+
+
+def failed_module(error: BaseException | None) -> nn.Module | None:
+    """The innermost module whose code was running when this was raised; outside the captured steps no call is seen."""
+    frames = traceback.walk_tb(error.__traceback__) if error is not None else ()
+    modules = [frame.f_locals.get("self") for frame, _ in frames if frame.f_code.co_name != "__init__"]
+    return next((module for module in reversed(modules) if isinstance(module, nn.Module)), None)
 
 
 def coarsest(names: set[str]) -> str | None:

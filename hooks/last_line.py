@@ -19,13 +19,15 @@ def last_line(recorder: Recorder, device: str, children: str) -> str:
 def _parts(recorder: Recorder, device: str, children: str) -> Iterator[str]:
     yield _captured(recorder)
     beyond = recorder.clock.step - recorder.steps_written[-1] - 1 if recorder.steps_written else 0
-    if beyond > 0:
+    if recorder.gave_up:
+        yield "the run went on without it"
+    elif beyond > 0:
         yield "1 later step was not captured" if beyond == 1 else f"{beyond:,} later steps were not captured"
     done = sentence(recorder.run_info.same_start)
     if done:
         yield done
     outcome = recorder.run_info.outcome
-    if outcome != "finished":
+    if outcome != "finished" and not recorder.gave_up:
         yield f"the run ended early ({outcome})"
     unmatched = recorder.unmatched_modules()
     if unmatched:

@@ -16,10 +16,12 @@ class Progress:
         self._steps = steps
         self._said_at = time.monotonic()
 
-    def captured(self, step: int, *, last: bool, stop: bool) -> None:
-        """A step is in the file."""
+    def captured(self, step: int, *, asked: bool, last: bool, stop: bool) -> None:
+        """A step is in the file; `asked` says that `--steps` named it, and not a later request."""
         now = time.monotonic()
-        if last:
+        if not asked:
+            self._say(f"align: captured step {step}, as align capture-now asked")
+        elif last:
             end = "the script ends here" if stop else "the script goes on uncaptured"
             self._say(f"align: captured step {step}, the last of --steps {self._steps}; {end}")
         elif now - self._said_at >= SECONDS_BETWEEN_LINES:

@@ -19,7 +19,7 @@ from align.capture_request import Requests, drop_request
 from align.errors import CaptureError, CaptureFileError
 from align.hooks.batches import BatchWatch
 from align.hooks.boundary import Boundary, TrainingThread
-from align.hooks.calls import CallWatch
+from align.hooks.calls import CallWatch, failed_module
 from align.hooks.checkpoints import CheckpointWatch
 from align.hooks.clipping import ClipWatch
 from align.hooks.compiling import CompilerSwitch
@@ -188,10 +188,11 @@ class Recorder:
             return
         drop_request(self.path)
         self.run_info = replace(self.run_info, same_start=self.start.facts())
-        self.run_info = ended_run(
-            self.run_info, error, failed_in=self.calls.failed_in, steps_seen=self.clock.step, notes=self.notes()
-        )
         if was_open:
+            failed_in = self.calls.failed_in or self.roots.name_of(failed_module(error))
+            self.run_info = ended_run(
+                self.run_info, error, failed_in=failed_in, steps_seen=self.clock.step, notes=self.notes()
+            )
             self._write_end()
 
     def _write_end(self) -> None:
@@ -221,7 +222,12 @@ class Recorder:
         """The file cannot be written any more: close it with what is finished; training goes on."""
         self.troubles[str(error)] += 1
         self.closed = self.gave_up = True
-        self.run_info = replace(self.run_info, notes=self.notes(), steps_seen=self.clock.step)
+        self.run_info = replace(
+            self.run_info,
+            outcome=f"the capture ended in step {self.clock.step}, the run went on",
+            notes=self.notes(),
+            steps_seen=self.clock.step,
+        )
         self._write_end()
 
     # ---- what the watches ask
@@ -401,25 +407,32 @@ class Recorder:
             self.timeline.row.gradient_norm = lambda: _joint_norm(updates)
         self.initial.write()
         self.start.first_step_over(self._without_module)
+        self.timeline.row.overflow = self.overflow.read() or Number()
         if self.clock.wanted:
-            self.writer.append_modules(list(self.calls.module_facts.values()))
-            self.trace.commit(step)
-            if self.writer.values_stopped:
-                self.troubles[self.writer.values_stopped] = 1
-            self._steps_written.append(step)
-            self._first_captured()
-            if self._progress is not None:
-                self._progress.captured(step, last=self.clock.choice.over_after(step), stop=self.stop)
+            self.trace.measurements.fetch()
+            self.timeline.close_step()
+            self.timeline.append(wait=True)
+            self._write_step(step)
         else:
             self.trace.forget()
+            self.timeline.close_step()
         self.facts.clear()
         for watch in (self.optimizers, self.scalers, self.clips):
             watch.begin_step()
-        self.timeline.row.overflow = self.overflow.read() or Number()
-        self.timeline.close_step()
         self._begun = False
         self.clock.advance()
         self._read_request(self.clock.step)
+
+    def _write_step(self, step: int) -> None:
+        self.writer.append_modules(list(self.calls.module_facts.values()))
+        self.trace.commit(step)
+        if self.writer.values_stopped:
+            self.troubles[self.writer.values_stopped] = 1
+        self._steps_written.append(step)
+        self._first_captured()
+        if self._progress is not None:
+            asked, last = step in self.options.choice, self.clock.choice.over_after(step)
+            self._progress.captured(step, asked=asked, last=last, stop=self.stop)
 
     def _read_request(self, first: int) -> None:
         """Capture as many steps from this one on as `align capture-now` asks for."""

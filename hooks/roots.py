@@ -143,6 +143,10 @@ class Roots:
             self._strangers.setdefault(id(tensor), (NO_MODULE, "unknown"))
         return self._strangers[id(tensor)]
 
+    def name_of(self, module: nn.Module | None) -> str:
+        """The name of a module of any known root, empty for others."""
+        return next((root.names[id(module)] for root in self.known if id(module) in root.names), "")
+
     def made_optimizer(self, thread: int) -> bool:
         """Whether an optimizer was made or used by this thread."""
         return thread in self._threads

@@ -133,7 +133,7 @@ class Timeline:
         self.row = OpenRow(0)
 
     def close_step(self) -> None:
-        """The current step is over; begin the row of the next one."""
+        """The current step is over; begin the row of the next one. About once a second rows go to the file."""
         now = time.monotonic()
         if self._last_close is not None:
             self.row.seconds = now - self._last_close
@@ -144,11 +144,15 @@ class Timeline:
             self.write(wait=False)
 
     def write(self, *, wait: bool) -> None:
-        """Append the finished rows to the file; without `wait`, only those whose numbers have arrived."""
+        """Bring the finished rows into the file; without `wait`, only those whose numbers have arrived."""
+        self.append(wait=wait)
+        self._writer.flush()
+
+    def append(self, *, wait: bool) -> None:
+        """The same, but readers see them with the next step or flush."""
         rows = []
         while self._closed and (wait or self._closed[0].ready):
             rows.append(self._closed.pop(0).finished())
         if rows:
             self._writer.append_timeline(rows)
-            self._writer.flush()
         self._last_write = time.monotonic()

@@ -5,6 +5,7 @@ The scripts are those of `fixtures/workloads/ways`; `tests/ways.py` has the tabl
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -141,7 +142,8 @@ def test_every_parameter_and_gradient_is_measured(results: Results, name: str, r
             owned = [record for record in capture.records(step) if record.key.phase in OWNED]
             assert [str(record.key) for record in owned if record.stats is None] == []
         norms = [row.gradient_norm for row in capture.timeline if not row.skipped]
-        assert all(norm > 0 for norm in norms)
+        # Of gradients of which each rank has a shard only, no rank knows the norm.
+        assert all(math.isnan(norm) if name == "FSDP2" else norm > 0 for norm in norms)
 
 
 @pytest.mark.parametrize(("name", "rank"), CASES)
