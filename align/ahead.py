@@ -5,6 +5,7 @@ The norms of the gradients around a module say how steep it is, which its forwar
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -21,13 +22,15 @@ class Ahead:
 
     `norms` are those of the gradients, by call and slot, without gradients that hold other consumers' parts.
     `handed` are the tensors that a call hands to its children, `hashes` the integer ones among them. `containers`
-    are the calls of which a tensor is the gradient of the output.
+    are the calls of which a tensor is the gradient of the output. `passed_on` is the norm of a parameter's gradient as
+    the optimizer takes it over that after backward, the median of all: what undoing a loss scale and clipping leave.
     """
 
     norms: Mapping[tuple[CallKey, str], float] = field(default_factory=dict)
     handed: frozenset[tuple[CallKey, int]] = frozenset()
     hashes: frozenset[tuple[CallKey, int]] = frozenset()
     containers: Mapping[tuple[CallKey, int], TensorRecord] = field(default_factory=dict)
+    passed_on: float = 1.0
 
     def gradient(self, record: TensorRecord) -> float | None:
         """The norm of the gradient of a forward tensor at this module, None where it was not captured."""
@@ -58,6 +61,7 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
     containers: dict[tuple[CallKey, int], TensorRecord] = {}
     handed: set[tuple[CallKey, int]] = set()
     hashes: set[tuple[CallKey, int]] = set()
+    taken: dict[Phase, dict[tuple[str, str], float]] = {Phase.GRADIENT: {}, Phase.UPDATE: {}}
     for pair in pairs:
         record = pair.reference
         if record.key.phase is Phase.BACKWARD:
@@ -65,11 +69,21 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
                 norms[(call_of(record), record.key.slot)] = record.stats.norm
             if record.key.slot.startswith("grad_output") and record.same_as is not None:
                 containers[(call_of(record), record.same_as)] = record
+        elif record.key.phase in taken:
+            if record.stats is not None:
+                taken[record.key.phase][record.key.name, record.key.slot] = record.stats.norm
         elif record.key.phase is Phase.FORWARD and record.key.slot.startswith("input"):
             handed.add((caller_of(record), tensor_of(record)))
             if record.hash is not None:
                 hashes.add((caller_of(record), record.hash))
-    return Ahead(norms, frozenset(handed), frozenset(hashes), containers)
+    return Ahead(
+        norms, frozenset(handed), frozenset(hashes), containers, _passed_on(taken[Phase.GRADIENT], taken[Phase.UPDATE])
+    )
+
+
+def _passed_on(gradients: Mapping[tuple[str, str], float], updates: Mapping[tuple[str, str], float]) -> float:
+    shares = [norm / gradients[owner] for owner, norm in updates.items() if gradients.get(owner, 0.0) > 0.0]
+    return statistics.median(shares) if shares else 1.0
 
 
 def call_of(record: TensorRecord) -> CallKey:

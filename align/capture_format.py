@@ -136,7 +136,7 @@ TIMELINE_FIELDS = (
     Field("step", "int64", "Step of the run, from 0."),
     Field("loss", "float64", "Mean loss of the step, before the loss scale; NaN here and below: not seen."),
     Field("learning_rate", "float64", "Learning rate of the first parameter group."),
-    Field("loss_scale", "float64", "Factor of the GradScaler."),
+    Field("loss_scale", "float64", "Factor of the GradScaler, or of a hand-made loss scale."),
     Field("gradient_norm", "float64", "L2 norm of all gradients."),
     Field("seconds", "float64", "From the end of the step before to the end of this one."),
     Field("skipped", "bool", "The optimizer took no step."),

@@ -14,6 +14,10 @@ LOOKS_PER_SECOND = 4
 but may take a millisecond on a network file system."""
 
 
+MOST_STEPS = 100_000
+"""How many steps one request may ask for: a run that is to be captured for so long is better captured again."""
+
+
 def request_path(capture: Path) -> Path:
     """Where a request to this capture lies."""
     return capture.with_name(f"{capture.name}.request")
@@ -34,7 +38,7 @@ def leave_request(capture: Path, steps: int) -> None:
 
 
 def take_request(capture: Path) -> int:
-    """How many steps are asked for, 0 if none; the request is gone then."""
+    """How many steps are asked for, 0 if none or if that cannot be read; the request is gone then."""
     path = request_path(capture)
     try:
         text = path.read_text()
@@ -42,7 +46,10 @@ def take_request(capture: Path) -> int:
         return 0
     with suppress(OSError):
         path.unlink()
-    return int(text) if text.strip().isdecimal() else 0
+    asked = text.strip()
+    if not asked.isdecimal() or len(asked) > len(str(MOST_STEPS)):
+        return 0
+    return min(int(asked), MOST_STEPS)
 
 
 class Requests:

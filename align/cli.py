@@ -123,8 +123,9 @@ def capture(ctx: click.Context, /, script: str, args: tuple[str, ...], **options
 @main.command("capture-now")
 @click.argument("path", metavar="RUN.h5")
 @click.option(
-    "--steps", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How many steps to capture."
-)
+    "--steps", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
+    help="How many steps to capture, 100,000 at most.",
+)  # fmt: skip
 def capture_now(path: str, steps: int) -> None:
     """Ask a run that is being captured to record its next steps too, whatever its --steps say.
 

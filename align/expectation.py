@@ -39,12 +39,17 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the expectation of a record depends on."""
+    """What the expectation of a record depends on.
+
+    `kept_of_gradients` is the factor between the gradients after backward and those that the optimizer takes, as far
+    as the timeline knows it: the loss scale undone, and clipping.
+    """
 
     flow: Flow
     parameters: ParameterErrors
     modules: Mapping[str, ModuleInfo]
     moving: bool = False
+    kept_of_gradients: float = 1.0
 
     def knows_parameters(self, record: TensorRecord) -> bool:
         """Whether it is known how the parameters differed when the record was made.

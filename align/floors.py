@@ -335,7 +335,27 @@ def _expect_update(record: TensorRecord, around: Surroundings) -> Expectation:
     owner = (record.key.name, record.key.slot)
     gradients = around.flow.gradients
     error = max(gradients.errors.get(owner, 0.0), gradients.norm_error)
-    return Expectation(error, Origin.OPTIMIZER, record.key.name, record.key.name, judged=owner in gradients.errors)
+    return Expectation(
+        error,
+        Origin.OPTIMIZER,
+        record.key.name,
+        record.key.name,
+        factor=_reduced(record, math.sqrt(gradients.squares.get(owner, 0.0)), around),
+        judged=owner in gradients.errors,
+    )
+
+
+def _reduced(record: TensorRecord, gradient_norm: float, around: Surroundings) -> float:
+    """How much a gradient shrank on its way to the optimizer beyond what became of all of them.
+
+    An average over replicas or ranks in which gradients of opposite signs cancel holds the absolute error of what was
+    averaged. Where it happens to all of them the loss scale and clipping, which are known, say what did not cancel.
+    """
+    norm = record.stats.norm if record.stats is not None else 0.0
+    share = max(around.flow.ahead.passed_on, around.kept_of_gradients)
+    if not gradient_norm * share > 0.0:
+        return 1.0
+    return max(1.0, gradient_norm * share / norm) if norm > 0.0 else math.inf
 
 
 def _expect_parameter(record: TensorRecord, around: Surroundings) -> Expectation:

@@ -56,7 +56,7 @@ class Progress:
         self._learn_entering_parameters(paired)
         carried = self.last.script_outputs if self.last is not None else 0.0
         facts = self._facts(paired.step)
-        around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving)
+        around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving, facts.kept_of_gradients)
         walk = StepWalk(facts, self.precisions, around, diverged=self.first is not None)
         result = walk.walk(paired)
         if self.first is None and not result.suspects and self._update_differs(result, moving=facts.moving):
@@ -142,6 +142,7 @@ class Progress:
             scaled=any(row is not None and not math.isnan(row.loss_scale) for row in (ours, theirs)),
             both_skipped=all(row is not None and row.skipped for row in (ours, theirs)),
             moving=any(row is not None and CLOSURE_OPTIMIZER in row.optimizer for row in (ours, theirs)),
+            kept_of_gradients=_clipping(ours) / scales[0],
         )
 
 
@@ -149,6 +150,13 @@ def _loss_scale(row: TimelineRow | None) -> float:
     if row is None or not math.isfinite(row.loss_scale) or row.loss_scale <= 0.0:
         return 1.0
     return row.loss_scale
+
+
+def _clipping(row: TimelineRow | None) -> float:
+    """The factor that clipping by a global norm left of the gradients."""
+    if row is None or not (math.isfinite(row.clip_norm) and math.isfinite(row.clip_limit) and row.clip_norm > 0.0):
+        return 1.0
+    return min(1.0, row.clip_limit / row.clip_norm)
 
 
 def _parameter_comparisons(result: StepResult) -> list[Comparison]:

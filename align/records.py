@@ -292,7 +292,8 @@ class TimelineRow:
     """One row for every step of the run, captured or not; what was not seen is NaN.
 
     `loss` is the mean over the step's backward calls of the scalar that backward was called on, before the
-    loss scale; `loss_scale` is the factor that it was multiplied by, `loss_scale_after` that of the next step.
+    loss scale (their sum where the script itself has divided each by how many there are); `loss_scale` is the factor
+    that it was multiplied by, by a GradScaler or by hand, `loss_scale_after` the scaler's of the next step.
     `gradient_norm` is the L2 norm of all gradients as the optimizer took them; `clip_norm` is the norm that was
     found when they were clipped, `clip_limit` the greatest that was allowed. `seconds` is from the end of the step
     before to the end of this one. `overflow` is the flag of a device that saturates instead of making infinities.

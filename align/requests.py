@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from align.capture_file import find_ranks, open_capture
-from align.capture_request import leave_request
+from align.capture_request import MOST_STEPS, leave_request
 from align.errors import UsageError
 from align.records import RunInfo
 
@@ -15,9 +15,14 @@ from align.records import RunInfo
 def request_steps(path: str, steps: int) -> str:
     """Leave a request for this many steps beside the file, or that of every rank; returns what will happen.
 
-    Raises UsageError where nobody writes the file any more, CaptureFileError where it cannot be read or the request
-    cannot be left.
+    Raises UsageError for more steps than a request may ask for and where nobody writes the file any more,
+    CaptureFileError where it cannot be read or the request cannot be left.
     """
+    if steps > MOST_STEPS:
+        raise UsageError(
+            f"Cannot capture the next {steps} steps of '{path}': one request asks for {MOST_STEPS:,} at most. Ask for "
+            "fewer, or capture the run again with --steps 0: for all of them."
+        )
     files = [Path(path)] if Path(path).exists() else find_ranks(path) or [Path(path)]
     for file in files:
         with open_capture(file) as capture:

@@ -2,8 +2,9 @@
 
 HDF5 changes its directory in place, in many small writes, and a process that dies between two of them leaves a
 file that cannot be opened. So writes behind the settled end go to the file at once, while changes inside the
-settled part are held in memory. `settle` first appends them all as one journal, then puts them down, then cuts
-the journal off again. A reader that finds a journal at the end applies it in memory.
+settled part are held in memory. `settle` first appends them all as one journal, then has them put down and the
+journal cut off again by a process of its own (`PutDownProcess`), so that the death of this one leaves nothing half
+done. Where that process dies too, or cannot be had, a journal stays at the end; our reader applies it in memory.
 
 A journal is a sequence of runs (offset and length as 64-bit little-endian integers, then the bytes), followed by
 a footer: the magic word, the length of the runs and their `hash_bytes`.
@@ -25,11 +26,12 @@ from pathlib import Path
 import numpy as np
 
 from align.hashing import hash_bytes
+from align.put_down import PutDownProcess
+from align.put_down_process import RUN, runs_of
 
 _PAGE = 4096
 _MAGIC = b"ALIGNJRN"
 _FOOTER = struct.Struct("<8sQQ")
-_RUN = struct.Struct("<QQ")
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _KEEP_SIZE = 1
 _WORTH_RESERVING = 1 << 20
@@ -79,6 +81,7 @@ class SteadyFile:
         self._settled = self._size
         self._held: dict[int, bytearray] = {}
         self._putting_down = False
+        self._process = PutDownProcess(descriptor)
         self._direct: int | None = None
         self._never_direct = False
         self._paces = _Paces()
@@ -202,6 +205,7 @@ class SteadyFile:
         if self.error is not None and os.getpid() == self._owner and not self._putting_down:
             with suppress(OSError):
                 _resize(self._descriptor, self._settled)
+        self._process.stop()
         if self._direct is not None:
             os.close(self._direct)
         os.close(self._descriptor)
@@ -217,12 +221,8 @@ class SteadyFile:
         if len(body) != length or _hash(body) != digest:
             return
         self._size = self._settled = end - length
-        place = 0
-        while place < length:
-            start, count = _RUN.unpack_from(body, place)
-            place += _RUN.size
-            self._hold(start, memoryview(body)[place : place + count])
-            place += count
+        for start, run in runs_of(body):
+            self._hold(start, run)
 
     def _write_directly(self, data: memoryview, start: int) -> bool:
         """Write whole pages past the page cache; False where that cannot be done."""
@@ -269,13 +269,16 @@ class SteadyFile:
     def _put_down(self) -> None:
         runs = list(self._runs())
         if runs:
-            body = b"".join(part for start, run in runs for part in (_RUN.pack(start, len(run)), run))
+            self._process.wait()  # a signal handler may have raised before the last answer came
+            body = b"".join(part for start, run in runs for part in (RUN.pack(start, len(run)), run))
             journal = body + _FOOTER.pack(_MAGIC, len(body), _hash(body))
             # Behind everything on disk: a footer that is not the last thing in the file would not be found.
-            _write(self._descriptor, memoryview(journal), max(os.fstat(self._descriptor).st_size, self._size))
+            end = max(os.fstat(self._descriptor).st_size, self._size)
+            _write(self._descriptor, memoryview(journal), end)
             self._putting_down = True
-            for start, run in runs:
-                _write(self._descriptor, memoryview(run), start)
+            if not self._process.put_down(end, len(body), self._size):
+                for start, run in runs:
+                    _write(self._descriptor, memoryview(run), start)
         _resize(self._descriptor, self._size)
         self._putting_down = False
         self._held.clear()

@@ -61,14 +61,16 @@ class StepResult:
 class StepFacts:
     """What the timelines say of one step.
 
-    The factor between the loss scales, whether there is one, whether both runs skipped the step, and whether the
-    optimizer moves the parameters inside it.
+    The factor between the loss scales, whether there is one, whether both runs skipped the step, whether the
+    optimizer moves the parameters inside it, and what undoing the loss scale and clipping leave of the reference's
+    gradients.
     """
 
     scale: float = 1.0
     scaled: bool = False
     both_skipped: bool = False
     moving: bool = False
+    kept_of_gradients: float = 1.0
 
 
 class StepWalk:

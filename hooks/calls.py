@@ -15,7 +15,6 @@ from align.hooks.autocast import autocast_dtype
 from align.hooks.configuration import configuration_of
 from align.hooks.graph import Exploration, edge_of, explore, sequence_now
 from align.hooks.nesting import call_tensors, result_tensors, tensors_in
-from align.hooks.quiet import grad_mode
 from align.hooks.roots import class_name, unwrapped
 from align.hooks.targets import target_facts
 from align.hooks.trace import KEEP_BATCHES, Call, Forward
@@ -80,12 +79,12 @@ class CallWatch:
         stack = self.stack
         if not stack and not in_backward:
             self._recorder.outermost_call_begins(module)
-            if self._recorder.batches.replaces_inputs and grad_mode():
+            if self._recorder.batches.replaces_inputs and self._recorder.trains_now():
                 given = self._recorder.guarded(self._recorder.batches.inputs, module, args, kwargs)
                 args, kwargs = given or (args, kwargs)
         if not stack and not self._recorder.clock.next_forward_wanted:
             return self._run_unwatched(original, module, args, kwargs)
-        self._local.gradient = grad_mode()
+        self._local.gradient = self._recorder.trains_now()
         if in_backward:
             frame = self._recorder.guarded(self._open_recompute, module, args, kwargs)
         else:
@@ -156,6 +155,7 @@ class CallWatch:
             return frame
         forward = Forward(root=root, teacher=teacher, after_attempt=recorder.clock.attempted)
         recorder.trace.begin(forward)
+        recorder.checkpoints.forward_begins(forward)
         frame.call = self._new_call(self._name(root, module, None), None, forward)
         if root.trainable and Phase.INPUT in recorder.trace.phases:
             self._see_batch(module, frame.call, args, kwargs)

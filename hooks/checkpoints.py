@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from align.hooks.quiet import grad_mode
+
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
-    from align.hooks.trace import Call
+    from align.hooks.trace import Call, Forward
 
 
 class CheckpointWatch:
@@ -18,10 +21,21 @@ class CheckpointWatch:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self.repeating: list[Call] | None = None
+        self.running: Region | None = None
+
+    @property
+    def trains(self) -> bool:
+        """Whether a checkpoint runs its function the first time, for a training though perhaps without grad."""
+        return self.running is not None and self.running.trains
 
     def region(self, function: Callable[..., Any]) -> Region:
         """A function that a checkpoint calls twice."""
-        return Region(self, function)
+        return Region(self, function, trains=grad_mode() or self.trains)
+
+    def forward_begins(self, forward: Forward) -> None:
+        """The script calls checkpoints itself: a forward inside one lives as long as its function is kept."""
+        if self.running is not None:
+            self.running.hold(forward)
 
     def calls_now(self) -> list[Call] | None:
         """The calls of the forward that is running, as a list that grows; None outside one."""
@@ -57,23 +71,34 @@ class Region:
     The first call goes through the region itself (reentrant checkpoints), or happens between `begin` and `end`.
     """
 
-    __slots__ = ("_calls", "_function", "_start", "_watch")
+    __slots__ = ("__weakref__", "_before", "_calls", "_forwards", "_function", "_start", "_watch", "trains")
 
-    def __init__(self, watch: CheckpointWatch, function: Callable[..., Any]) -> None:
+    def __init__(self, watch: CheckpointWatch, function: Callable[..., Any], *, trains: bool) -> None:
         self._watch = watch
         self._function = function
         self._calls: list[Call] | None = None
+        self._forwards: list[Forward] = []
         self._start = 0
+        self._before: Region | None = None
+        self.trains = trains
 
     def begin(self) -> None:
         """The first call begins."""
+        self._before, self._watch.running = self._watch.running, self
         self._calls = self._watch.calls_now()
         self._start = len(self._calls or ())
 
     def end(self) -> None:
         """The first call is over."""
-        if self._calls is not None:
-            self._calls = self._calls[self._start :]
+        self._watch.running = self._before
+        made = self._calls[self._start :] if self._calls is not None else []
+        self._calls = [*made, *(call for forward in self._forwards for call in forward.calls)]
+        self._forwards = []
+
+    def hold(self, forward: Forward) -> None:
+        """A forward has begun inside the first call; as long as the function is kept, a backward may come."""
+        self._forwards.append(forward)
+        forward.sentinels.append(weakref.ref(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, and keep or repeat what it calls."""

@@ -16,10 +16,12 @@ from align.records import Phase
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
+    from align.hooks.trace import Sighting
 
 LOSS = "loss"
 MAXIMUM_REMEMBERED = 32
 NODES_SEARCHED = 256
+SMALLEST_SCALE = 8.0
 
 
 class LossWatch:
@@ -29,6 +31,8 @@ class LossWatch:
         self._recorder = recorder
         self._unscaled: list[tuple[weakref.ref[torch.Tensor], torch.Tensor]] = []
         self._scales: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._row_before = 0
+        self._seen: list[Sighting] = []
 
     def remember(self, scaled: torch.Tensor, unscaled: torch.Tensor, scale: torch.Tensor) -> None:
         """A scaler made `scaled` of `unscaled`; the value is kept, not the graph."""
@@ -42,26 +46,33 @@ class LossWatch:
         """Record each tensor that a top-level backward was called on, before the loss scale."""
         recorder = self._recorder
         kept = recorder.recording and Phase.LOSS in recorder.trace.phases
+        self._row_before, self._seen = len(recorder.timeline.row.losses), []
         if kept:
             self._see_targets(tensors)
         scales = [scale for one in self._scales.values() if (scale := one()) is not None]
         for tensor in tensors:
-            factor, scale = trailing_factors(tensor, scales)
-            value = self._before_scale(tensor, scale)
-            recorder.timeline.row.losses.append(number_from(value))
+            known = next((value for reference, value in self._unscaled if reference() is tensor), None)
+            factor, scale = trailing_factors(tensor, scales, scaled_last=known is not None)
+            # The script may have gone on from the scaled loss: then the scale is taken out again.
+            value = tensor if scale is None else tensor.detach() / scale.to(tensor.device)
+            value = value if known is None else known
+            by_hand = factor if scale is None and _is_loss_scale(factor) else None
+            recorder.timeline.row.losses.append(number_from(value if by_hand is None else value.detach() / by_hand))
             recorder.timeline.row.factors.append(factor)
+            if by_hand is not None:
+                recorder.timeline.row.loss_scale = number_from(by_hand)
             if kept:
                 sighting = recorder.trace.see(Phase.LOSS, LOSS, "value", value)
+                self._seen.append(sighting)
                 sighting.number = recorder.trace.next_number(LOSS, "value")
                 if factor is not None:
                     self._note("factor", factor, sighting.number)
 
-    def _before_scale(self, tensor: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
-        """The loss as it was before a scaler multiplied it, also where the script has gone on from there."""
-        for reference, value in self._unscaled:
-            if reference() is tensor:
-                return value
-        return tensor if scale is None else tensor.detach() / scale.to(tensor.device)
+    def take_back(self) -> None:
+        """The backward has failed: what it was called on is no loss of this step."""
+        row = self._recorder.timeline.row
+        del row.losses[self._row_before :], row.factors[self._row_before :]
+        self._recorder.trace.take_back(self._seen)
 
     def _note(self, slot: str, value: Source, call: int) -> None:
         self._recorder.facts.note(Phase.LOSS, LOSS, slot, value, micro=self._recorder.trace.micro, call=call)
@@ -71,6 +82,7 @@ class LossWatch:
         trace = self._recorder.trace
         for node, target in targets_of(tensors):
             sighting = trace.see(Phase.LOSS, LOSS, "target", target, equal=not target.is_floating_point())
+            self._seen.append(sighting)
             sighting.number = trace.next_number(LOSS, "target")
             ignored = getattr(node, "_saved_ignore_index", None)
             if ignored is not None:
@@ -78,11 +90,13 @@ class LossWatch:
                 self._note("valid_targets", (target != _signed(ignored)).sum(), sighting.number)
 
 
-def trailing_factors(loss: torch.Tensor, scales: list[torch.Tensor]) -> tuple[Source, torch.Tensor | None]:
+def trailing_factors(
+    loss: torch.Tensor, scales: list[torch.Tensor], *, scaled_last: bool
+) -> tuple[Source, torch.Tensor | None]:
     """What a loss was multiplied and divided by last of all: the product of constants, and the scale of a scaler.
 
     The product is a hand-made loss scale, or one over the number of accumulated micro-batches; None where there is
-    none. `scales` are the tensors of the scalers in use.
+    none. `scales` are the tensors of the scalers in use; `scaled_last` says that one made this very loss.
     """
     factor: Any = None
     scale = None
@@ -92,7 +106,7 @@ def trailing_factors(loss: torch.Tensor, scales: list[torch.Tensor]) -> tuple[So
         constant = _saved_constant(node) if len(following) == 1 else None
         if constant is None:
             break
-        if any(constant.data_ptr() == one.data_ptr() for one in scales):
+        if any(constant.data_ptr() == one.data_ptr() for one in scales) or (scaled_last and node is loss.grad_fn):
             scale = constant
         else:
             number: Any = float(constant.item()) if constant.device.type == "cpu" else constant.float()
@@ -100,6 +114,11 @@ def trailing_factors(loss: torch.Tensor, scales: list[torch.Tensor]) -> tuple[So
             factor = number if factor is None else factor * number
         node = following[0]
     return factor, scale
+
+
+def _is_loss_scale(factor: Source) -> bool:
+    """Whether a constant is a hand-made loss scale: a power of two from 8 on, as everybody takes."""
+    return isinstance(factor, float) and factor >= SMALLEST_SCALE and math.frexp(factor)[0] == 0.5  # noqa: PLR2004
 
 
 def _reciprocal(number: Any) -> Any:

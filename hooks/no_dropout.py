@@ -1,11 +1,15 @@
 """Dropout switched off while a run is watched, without touching a module: the functions that drop let all through.
 
 Modules keep saying that they train, and keep their probabilities, so what is saved from the run is what it would be.
+What is let through is a new tensor wherever dropping makes one: scripts change it in place, and must not change the
+input by that. What calls `torch.ops.aten` itself, as exported programs do, goes on dropping: torch finds its operators
+by what would have to be replaced there.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +21,8 @@ from torch.nn import functional
 
 DROPPED_PATHS = ("DropPath", "StochasticDepth", "DropBlock2d", "DropBlock3d")
 """How the names of module classes end that drop whole branches or blocks at random, in timm, torchvision,
-transformers and those who copied from them."""
+transformers and those who copied from them. A module of such a name that has parameters or children computes as well,
+and keeps doing all that it does."""
 
 FUNCTIONS = ("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 OPERATORS = ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
@@ -27,7 +32,8 @@ ATTENTION_DROPOUT = 4
 KEEP_PROBABILITY = 9
 """The position of `keep_prob` in torch_npu.npu_fusion_attention."""
 BEHIND_WEIGHTS = 3
-"""How far behind the list of weights the probability stands in torch's recurrent functions."""
+"""How far behind the list of weights the probability stands in torch's recurrent functions; the switch of the biases
+and the number of layers stand between them."""
 
 
 class NoDropout:
@@ -41,8 +47,9 @@ class NoDropout:
         """Replace every function that drops at random."""
         for name in FUNCTIONS:
             self._replace(functional, name, _let_through(getattr(functional, name)))
-        for name in (*OPERATORS, *(f"{name}_" for name in OPERATORS)):
+        for name in OPERATORS:
             self._replace(torch, name, _let_through_operator(getattr(torch, name)))
+            self._replace(torch, f"{name}_", _let_through_in_place(getattr(torch, f"{name}_")))
         self._replace(torch, "native_dropout", self._without_training(torch.native_dropout))
         self._replace(
             functional,
@@ -109,11 +116,12 @@ class NoDropout:
         return self._keep_scriptable(original, call)
 
     def _recurrent(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """The weights are a list; the numbers of layers and the probability stand behind them."""
+        """The weights are a list that a bool follows; the states of an LSTM may be a list too."""
 
         @functools.wraps(original)
         def call(*args: Any) -> Any:
-            weights = next((place for place, value in enumerate(args) if isinstance(value, list)), None)
+            pairs = enumerate(itertools.pairwise(args))
+            weights = next((at for at, (one, two) in pairs if isinstance(one, list) and isinstance(two, bool)), None)
             if self in _SWITCH and weights is not None and len(args) > weights + BEHIND_WEIGHTS:
                 place = weights + BEHIND_WEIGHTS
                 args = (*args[:place], 0.0, *args[place + 1 :])
@@ -126,8 +134,8 @@ class NoDropout:
 
         @functools.wraps(original)
         def call_impl(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if self in _SWITCH and len(args) == 1 and not kwargs and type(module).__name__.endswith(DROPPED_PATHS):
-                return args[0]
+            if self in _SWITCH and len(args) == 1 and not kwargs and _only_drops(module):
+                return args[0].clone() if isinstance(args[0], Tensor) else args[0]
             return original(module, *args, **kwargs)
 
         return call_impl
@@ -136,13 +144,21 @@ class NoDropout:
 _SWITCH: list[NoDropout] = []
 
 
+def _only_drops(module: nn.Module) -> bool:
+    """Whether a module that trains drops its input by chance and does nothing else."""
+    named_so = type(module).__name__.endswith(DROPPED_PATHS)
+    return named_so and module.training and not module._modules and next(module.parameters(), None) is None
+
+
 def _let_through(original: Callable[..., Any]) -> Callable[..., Tensor]:
-    """A function of torch.nn.functional that gives back its input, as it does for p = 0; TorchScript can compile it."""
+    """A function of torch.nn.functional that lets its input through; TorchScript can compile it."""
 
     def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002, FBT001, FBT002
-        if not torch.jit.is_scripting():
-            return input if _SWITCH else original(input, p, training, inplace)
-        return input
+        passes = not training or p == 0.0
+        if not torch.jit.is_scripting():  # noqa: SIM102  so that TorchScript leaves out what is inside
+            if passes or not _SWITCH:
+                return original(input, p, training, inplace)
+        return input if passes or inplace else input.clone()
 
     dropout.__name__ = dropout.__qualname__ = original.__name__
     return dropout
@@ -150,6 +166,20 @@ def _let_through(original: Callable[..., Any]) -> Callable[..., Tensor]:
 
 def _let_through_operator(original: Callable[..., Any]) -> Callable[..., Tensor]:
     """The same for the operators of the namespace torch."""
+
+    def dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT001
+        passes = not train or p == 0.0
+        if not torch.jit.is_scripting():  # noqa: SIM102  so that TorchScript leaves out what is inside
+            if passes or not _SWITCH:
+                return original(input, p, train)
+        return input if passes else input.clone()
+
+    dropout.__name__ = dropout.__qualname__ = original.__name__
+    return dropout
+
+
+def _let_through_in_place(original: Callable[..., Any]) -> Callable[..., Tensor]:
+    """The same for those that change their input, which then gives back that."""
 
     def dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT001
         if not torch.jit.is_scripting():

@@ -50,6 +50,7 @@ class OptimizerWatch:
         self._state = OptimizerState(recorder)
         self.called = False
         self._before_due = False
+        self._behind: Any = None
         self._gradient_seen: dict[int, Sighting] = {}
         self._left_over: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self.updates: dict[int, Sighting] = {}
@@ -99,12 +100,18 @@ class OptimizerWatch:
         self._running.append(optimizer)
         if len(self._running) > 1:
             return None
+        self._recorder.attempt_begins(optimizer)
         self._recorder.guarded(self._recorder.optimizer_seen, optimizer)
         self._before_due = True
         itself, *rest = args  # torch hands its hooks the optimizer as the first argument
         closure = rest[0] if rest else kwargs.get("closure")
         if not callable(closure):
-            self._recorder.guarded(self._see_update, optimizer)
+            own = getattr(optimizer, "_optimizer_step_pre_hooks", None)
+            if own:
+                # They run after ours and may change the gradients: see them behind the last of these.
+                self._behind = optimizer.register_step_pre_hook(self._behind_own_hooks)
+            else:
+                self._recorder.guarded(self._see_update, optimizer)
             return None
         watched = self._watched_closure(closure, optimizer)
         return ((itself, watched, *rest[1:]), kwargs) if rest else (args, {**kwargs, "closure": watched})
@@ -113,10 +120,16 @@ class OptimizerWatch:
         """Global post-hook of `Optimizer.step`."""
         if not self._recorder.joins_training():
             return
+        if self._behind is not None:
+            self._behind.remove()
+            self._behind = None
         if self._running:
             self._running.pop()
         if not self._running:
             self._recorder.guarded(self.see_after, optimizer)
+
+    def _behind_own_hooks(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+        self._recorder.guarded(self._see_update, optimizer)
 
     def _watched_closure(self, closure: Callable[[], Any], optimizer: torch.optim.Optimizer) -> Callable[[], Any]:
         def watched() -> Any:

@@ -11,15 +11,17 @@ from align.hooks.steps import StepChoice, parse_steps
 from align.records import Detail, Phase
 
 DEFAULT_STEPS = "0:3"
-KEEPABLE = ("init", "batches")
+KEPT_PHASES = {"init": Phase.INIT, "batches": Phase.INPUT}
+"""The words of `keep`, and the phase whose records hold these values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What to capture.
 
-    `keep` names values that are kept whatever the detail: init, batches. `exponents` counts the exponents of all
-    floats, not only those of 16-bit gradients. `max_size` is the greatest size of the file in bytes beyond which no
+    `keep` names values that are kept whatever the detail: init, batches; their phase is then among `phases`, and no
+    glob of `modules` leaves them out. `exponents` counts the exponents of all floats, not only those of 16-bit
+    gradients. `max_size` is the greatest size of the file in bytes beyond which no
     values are kept, None for no limit but that of the disk.
     """
 
@@ -49,13 +51,14 @@ def read_options(  # noqa: PLR0913  one keyword for each option of the command
     """Check every option; raises UsageError with the word that cannot be read."""
     asked = steps if steps is not None else ("0:" if every > 1 else DEFAULT_STEPS)
     choice = parse_steps(asked, every)
+    kept = _parse_keep(keep)
     return Options(
         choice=choice,
         steps=asked if every == 1 else f"{asked} every {every}",
         detail=_parse_detail(detail),
-        phases=_parse_phases(phases),
+        phases=_parse_phases(phases, kept),
         modules=_words(modules),
-        keep=_parse_keep(keep),
+        keep=kept,
         exponents=exponents,
         max_size=parse_size(max_size) if isinstance(max_size, str) else max_size,
     )
@@ -82,7 +85,8 @@ def _parse_detail(text: str) -> Detail:
         raise UsageError(f"Cannot capture at detail '{text}': choose stats, sketch or tensors.") from None
 
 
-def _parse_phases(names: Iterable[str]) -> tuple[Phase, ...]:
+def _parse_phases(names: Iterable[str], kept: frozenset[str]) -> tuple[Phase, ...]:
+    """The phases that were asked for, all by default, and those whose values are kept."""
     chosen = []
     for name in _words(names):
         try:
@@ -90,14 +94,14 @@ def _parse_phases(names: Iterable[str]) -> tuple[Phase, ...]:
         except ValueError:
             known = ", ".join(str(phase) for phase in Phase)
             raise UsageError(f"Cannot capture the phase '{name}': choose from {known}.") from None
-    return tuple(chosen) or tuple(Phase)
+    return tuple(dict.fromkeys((*chosen, *(KEPT_PHASES[word] for word in sorted(kept))))) if chosen else tuple(Phase)
 
 
 def _parse_keep(names: Iterable[str]) -> frozenset[str]:
     chosen = frozenset(_words(names))
-    unknown = sorted(chosen - set(KEEPABLE))
+    unknown = sorted(chosen - set(KEPT_PHASES))
     if unknown:
-        raise UsageError(f"Cannot keep '{unknown[0]}': choose from {', '.join(KEEPABLE)}.")
+        raise UsageError(f"Cannot keep '{unknown[0]}': choose from {', '.join(KEPT_PHASES)}.")
     return chosen
 
 

@@ -19,9 +19,14 @@ from torch.utils import checkpoint
 from torch.utils.data import dataloader
 
 from align.hooks.batches import fetched_ahead
+from align.hooks.quiet import transformed
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
+
+
+_INHERITED = object()
+"""In the place of an original that the class does not have itself."""
 
 
 class Patches:
@@ -39,7 +44,7 @@ class Patches:
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(optimizers.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compile)
-        self._replace(checkpoint.CheckpointFunction, "forward", self._checkpoint_forward)
+        self._shadow(checkpoint.CheckpointFunction, "apply", self._checkpoint_apply)
         if hasattr(checkpoint, "_checkpoint_without_reentrant_generator"):
             self._wrap(checkpoint, "_checkpoint_without_reentrant_generator", self._checkpoint_generator)
         self._wrap(dataloader._BaseDataLoaderIter, "__init__", self._loader_begun)
@@ -67,7 +72,10 @@ class Patches:
     def remove(self) -> None:
         """Put everything back as it was."""
         for owner, name, original in reversed(self._replaced):
-            setattr(owner, name, original)
+            if original is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, original)
         self._replaced = []
         for handle in self._handles:
             handle.remove()
@@ -81,6 +89,12 @@ class Patches:
         self._replaced.append((owner, name, original))
         setattr(owner, name, make(original))
 
+    def _shadow(self, owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        """Put our own before a method that a class inherits."""
+        original = getattr(owner, name)
+        self._replaced.append((owner, name, _INHERITED))
+        setattr(owner, name, staticmethod(make(original)))
+
     def _wrap_both(self, home: Any, package: Any, name: str, make: Callable[..., Callable[..., Any]]) -> None:
         """Replace a function where it is defined and where its package offers it, by one wrapper."""
         self._wrap(home, name, make)
@@ -93,7 +107,7 @@ class Patches:
         run = calls.run
 
         def call_impl(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if recorder.closed or calls.unwatched or torch.jit.is_tracing() or not recorder.in_training_thread():
+            if recorder.closed or calls.unwatched or not recorder.in_training_thread() or transformed():
                 return original(module, *args, **kwargs)
             return run(original, module, args, kwargs)
 
@@ -109,6 +123,9 @@ class Patches:
             recorder.backward_begins(list(given))
             try:
                 result = original(given, *args, **kwargs)
+            except BaseException:
+                recorder.guarded(recorder.losses.take_back)
+                raise
             finally:
                 recorder.thread.in_backward = False
             recorder.guarded(recorder.backward_ended)
@@ -244,17 +261,16 @@ class Patches:
 
         return step
 
-    def _checkpoint_forward(self, original: Any) -> Any:
-        """The first call of a reentrant checkpoint, which keeps the function for its backward."""
+    def _checkpoint_apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A reentrant checkpoint, which keeps the function for its backward and runs it without grad."""
         recorder = self._recorder
-        forward_of = getattr(original, "__func__", original)
 
-        def forward(ctx: Any, run_function: Any, *args: Any) -> Any:
+        def apply(function: Any, *args: Any) -> Any:
             if recorder.recording and recorder.in_training_thread():
-                run_function = recorder.checkpoints.region(run_function)
-            return forward_of(ctx, run_function, *args)
+                function = recorder.checkpoints.region(function)
+            return original(function, *args)
 
-        return staticmethod(functools.wraps(forward_of)(forward))
+        return apply
 
     def _checkpoint_generator(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """What runs around the first call of any other checkpoint, and keeps the function for its recomputation."""

@@ -16,6 +16,11 @@ def grad_mode() -> bool:
         return torch.is_grad_enabled()
 
 
+def transformed() -> bool:
+    """Whether code is being traced or transformed (functorch): what runs now are no values of the training."""
+    return torch._C._functorch.peek_interpreter_stack() is not None or bool(torch.jit.is_tracing())
+
+
 class Quiet:
     """A context that may be entered again inside itself.
 

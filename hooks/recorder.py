@@ -51,6 +51,10 @@ DEEPER = 2
 _active: list[Recorder] = []
 
 
+SETTINGS_EVERY = 50
+"""How often the settings of optimizers are read outside the captured steps: schedules may change them."""
+
+
 class StopCapture(SystemExit):
     """Ends the training script after the last captured step; exit code 0."""
 
@@ -110,6 +114,7 @@ class Recorder:
         self._progress = Progress(say, self.options.steps) if say is not None else None
         self._wanted: dict[str, bool] = {}
         self._begun = False
+        self._attempted: set[int] = set()
         self._steps_written: list[int] = []
         self.run_info = replace(
             run or RunInfo(),
@@ -284,9 +289,7 @@ class Recorder:
         if self.recording and self.in_training_thread():
             self.guarded(self.calls.tap, name, tensor)
 
-    def _note_device(self, root: Root) -> None:
-        module = root.reference()
-        parameter = next(module.parameters(), None) if module is not None else None
+    def _note_device(self, parameter: torch.Tensor | None) -> None:
         if parameter is None:
             return
         facts = flags_now(parameter.device.type)
@@ -296,11 +299,15 @@ class Recorder:
 
     # ---- what happens in the run
 
+    def trains_now(self) -> bool:
+        """Whether a forward that runs now is one of training: with gradients, or in a checkpoint that repeats it."""
+        return grad_mode() or self.checkpoints.trains
+
     def outermost_call_begins(self, module: nn.Module) -> None:
         """A training forward closes the step in which an attempt was made and begins the next one."""
         if self.closed or not (self.clock.attempted or not self._begun or self.initial.due):
             return
-        if not grad_mode():
+        if not self.trains_now():
             if self.initial.due:
                 self.guarded(self._see_teacher, module)
             return
@@ -315,12 +322,11 @@ class Recorder:
             self.guarded(self._see_initial, root)
             self.start.check()  # outside the guard: a run that starts from other weights than it should must not go on
         if not self._begun:
-            self._begun = True
             self.guarded(self._step_begins)
 
     def _see_initial(self, root: Root) -> None:
         if not self.run_info.parameters_on:
-            self._note_device(root)
+            self._note_device(next(iter(_parameters(root)), None))
             for adopted in self.roots.adopt():
                 self.initial.see(adopted)
         self.initial.see(root)
@@ -332,6 +338,7 @@ class Recorder:
             self.initial.see(root)
 
     def _step_begins(self) -> None:
+        self._begun = True
         if self.recording and Phase.RNG in self.trace.phases:
             see_generators(self.trace, self.run_info.parameters_on or "cpu")
 
@@ -343,9 +350,17 @@ class Recorder:
         self.guarded(self._before_backward, tensors)
 
     def _before_backward(self, tensors: list[torch.Tensor]) -> None:
+        self._begin_without_forward()
         self.losses.backward_begins(tensors)
         if self.recording:
             self.optimizers.backward_begins(self._trained_parameters())
+
+    def _begin_without_forward(self) -> None:
+        """A step whose forward calls no module that is trained, or which has none at all."""
+        if not self._begun:
+            if not self.run_info.parameters_on:
+                self._note_device(next(iter(self.roots.optimized()), None))
+            self._step_begins()
 
     def _trained_parameters(self) -> list[torch.Tensor]:
         """The parameters of all roots and of the optimizers of this thread, each once."""
@@ -367,13 +382,21 @@ class Recorder:
         """An optimizer was made, or one that was made before us steps."""
         self.roots.add_optimizer(optimizer)
 
+    def attempt_begins(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer steps that has already done so, with no backward in between: that is the next step."""
+        if self.clock.attempted and id(optimizer) in self._attempted and torch._C._current_graph_task_id() == -1:
+            self._roll_over()
+        self.guarded(self._begin_without_forward)
+
     def attempt_made(self, optimizer: torch.optim.Optimizer) -> None:
         """An attempt to update is over, whether the update was made or skipped."""
         self.clock.attempted = True
+        self._attempted.add(id(optimizer))
         self._read_request(self.clock.step + 1)  # before the batch of the next step is handed out
-        settings = settings_of(optimizer)  # of the whole run, also outside the captured steps
-        if settings not in self.run_info.optimizers and len(self.run_info.optimizers) < MAXIMUM_SETTINGS:
-            self.run_info = replace(self.run_info, optimizers=(*self.run_info.optimizers, settings))
+        if self.recording or self.clock.step % SETTINGS_EVERY == 0:
+            settings = settings_of(optimizer)
+            if settings not in self.run_info.optimizers and len(self.run_info.optimizers) < MAXIMUM_SETTINGS:
+                self.run_info = replace(self.run_info, optimizers=(*self.run_info.optimizers, settings))
         row = self.timeline.row
         row.learning_rate = number_from(optimizer.param_groups[0].get("lr"))
         row.optimizers.append(type(optimizer).__name__)
@@ -420,6 +443,7 @@ class Recorder:
         for watch in (self.optimizers, self.scalers, self.clips):
             watch.begin_step()
         self._begun = False
+        self._attempted.clear()
         self.clock.advance()
         self._read_request(self.clock.step)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from align.hooks.facts import plain_fact
+from align.hooks.nesting import tensors_in
 from align.hooks.timeline import number_from
 from align.records import Phase
 
@@ -54,8 +55,9 @@ class ScalerWatch:
                 if hasattr(scaler, f"_{setting}"):
                     self._note(scaler, setting, getattr(scaler, f"_{setting}"))
         self._scaler = weakref.ref(scaler)
-        if isinstance(unscaled, torch.Tensor) and isinstance(result, torch.Tensor):
-            self._recorder.losses.remember(result, unscaled, scale)
+        pairs = zip(tensors_in(unscaled, ""), tensors_in(result, ""), strict=False)
+        for (_, before), (_, after) in pairs:
+            self._recorder.losses.remember(after, before, scale)
 
     def step(self, original: Callable[..., Any], scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Run `step`: one attempt, also when the optimizer is not called."""

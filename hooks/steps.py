@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from align.errors import UsageError
 
@@ -18,23 +18,28 @@ STEP_RANGE = re.compile(r"([0-9]+)?(:)?([0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class StepChoice:
-    """The steps to capture: half-open ranges in ascending order, of each the first and then every n-th."""
+    """The steps to capture: half-open ranges in ascending order, of each the first and then every n-th.
+
+    Of the ranges of `whole` every step is chosen.
+    """
 
     ranges: tuple[tuple[int, int], ...]
     every: int = 1
+    whole: tuple[tuple[int, int], ...] = ()
 
     def __contains__(self, step: int) -> bool:
-        return any(first <= step < end and not (step - first) % self.every for first, end in self.ranges)
+        chosen = any(first <= step < end and not (step - first) % self.every for first, end in self.ranges)
+        return chosen or any(first <= step < end for first, end in self.whole)
 
     def over_after(self, step: int) -> bool:
         """Whether no wanted step comes after this one."""
-        return not any(self._next(first, step) < end for first, end in self.ranges)
+        chosen = any(self._next(first, step) < end for first, end in self.ranges)
+        return not chosen and not any(step + 1 < end for _, end in self.whole)
 
     def with_range(self, first: int, end: int) -> StepChoice:
-        """The same and all steps of one more range; those of an earlier `every` stay as they are."""
-        if self.every == 1:
-            return StepChoice(tuple(sorted((*self.ranges, (first, end)))))
-        return StepChoice(tuple(sorted((*self.ranges, *((step, step + 1) for step in range(first, end))))), self.every)
+        """The same and all steps of one more range; earlier ones of this kind that are over by then are forgotten."""
+        ahead = (one for one in self.whole if one[1] > first)
+        return replace(self, whole=tuple(sorted({*ahead, (first, end)})))
 
     def _next(self, first: int, step: int) -> int:
         """The next step after this one that a range beginning at `first` would choose."""

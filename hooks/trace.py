@@ -219,6 +219,13 @@ class Trace:
         known = self._identities.find(tensor) if is_plain(tensor) else None
         return known is not None and known.computed
 
+    def take_back(self, sightings: list[Sighting]) -> None:
+        """These were no part of the step after all."""
+        gone = {id(sighting) for sighting in sightings}
+        self._kept = [sighting for sighting in self._kept if id(sighting) not in gone]
+        for sighting in sightings:
+            self._numbers[sighting.name, sighting.slot] = max(0, self._numbers[sighting.name, sighting.slot] - 1)
+
     def next_number(self, name: str, slot: str) -> int:
         """Count the sightings of one name and slot within a micro-step."""
         number = self._numbers[name, slot]

@@ -17,6 +17,7 @@ import pytest
 import align
 from align.capture_file import CaptureWriter
 from align.capture_request import Requests, leave_request, request_path, take_request
+from align.hooks.steps import parse_steps
 from align.records import RunInfo
 from tests.running import align as command
 from tests.running import environment
@@ -152,7 +153,28 @@ def test_a_running_capture_looks_for_requests_now_and_then_only(tmp_path: Path) 
     assert not request_path(tmp_path / "run.h5").exists()
 
 
-def test_a_request_that_cannot_be_read_is_none(tmp_path: Path) -> None:
-    request_path(tmp_path / "run.h5").write_text("many")
-    assert take_request(tmp_path / "run.h5") == 0
+@pytest.mark.parametrize(("text", "steps"), [("many", 0), ("-1", 0), ("9" * 5000, 0), ("100000", 100_000), ("7", 7)])
+def test_a_request_that_cannot_be_read_is_none(tmp_path: Path, text: str, steps: int) -> None:
+    request_path(tmp_path / "run.h5").write_text(text)
+    assert take_request(tmp_path / "run.h5") == steps
     assert not request_path(tmp_path / "run.h5").exists()
+
+
+def test_more_steps_than_a_request_may_ask_for_are_refused(tmp_path: Path) -> None:
+    refused = command("capture-now", "run.h5", "--steps", str(10**21), cwd=tmp_path)
+    assert (refused.code, refused.stdout) == (2, "")
+    assert refused.stderr == (
+        f"align: Cannot capture the next {10**21} steps of 'run.h5': one request asks for 100,000 at most. Ask for "
+        "fewer, or capture the run again with --steps 0: for all of them.\n"
+    )
+
+
+def test_requested_steps_are_all_captured_whatever_every_says() -> None:
+    choice = parse_steps("0:", 10).with_range(13, 100_013)
+    assert [step for step in range(20) if step in choice] == [0, 10, 13, 14, 15, 16, 17, 18, 19]
+    assert 100_012 in choice
+    assert [step for step in range(100_013, 100_030) if step in choice] == [100_020]
+    assert len(choice.whole) == 1
+    assert choice.with_range(200_000, 200_002).whole == ((200_000, 200_002),)
+    over = parse_steps("0:3").with_range(7, 9)
+    assert [step for step in range(10) if over.over_after(step)] == [8, 9]

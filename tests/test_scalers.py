@@ -238,7 +238,11 @@ def test_a_factor_made_by_hand_is_known(tmp_path: Path, name: str, with_scaler: 
         found = facts_of(capture, 0, Phase.LOSS, "loss")
         assert found == ({} if factor is None else {"factor": factor})
         assert values(capture, 0, Phase.LOSS)["loss", "value"] == loss
-        assert capture.timeline[0].loss == pytest.approx(loss)
+        # A power of two from 8 on is a loss scale, unless a scaler is in use.
+        scale = factor if factor is not None and factor >= 8 and not with_scaler else 1.0
+        assert capture.timeline[0].loss == pytest.approx(loss / scale)
+        if not with_scaler:
+            assert capture.timeline[0].loss_scale == (pytest.approx(math.nan, nan_ok=True) if scale == 1.0 else scale)
 
 
 def test_a_scaled_loss_that_is_divided_is_recorded_before_its_scale(tmp_path: Path) -> None:
