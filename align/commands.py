@@ -13,6 +13,7 @@ from align.diagnosis import diagnose
 from align.errors import UsageError
 from align.records import DiffResult
 from align.reports.show import Contents, matches, show_text
+from align.requests import is_alive
 
 VALUES_SHOWN = 8
 
@@ -37,10 +38,12 @@ def show_file(path: str, names: Sequence[str] = ()) -> str:
         return show_text(replace(contents, values=first_values(capture, contents, names)), names)
 
 
-def first_values(capture: Capture, contents: Contents, names: Sequence[str]) -> dict[tuple[int, int], list[float]]:
+def first_values(
+    capture: Capture, contents: Contents, names: Sequence[str]
+) -> dict[tuple[int, int], list[float | complex]]:
     """The first values of the tensors that match, where the capture kept them, in logical order."""
     return {
-        (step, record.order): [float(value) for value in capture.values(record).reshape(-1)[:VALUES_SHOWN]]
+        (step, record.order): capture.values(record).reshape(-1)[:VALUES_SHOWN].tolist()
         for step, records in contents.records.items()
         for record in records
         if record.has_values and any(matches(record.key, name) for name in names)
@@ -56,6 +59,7 @@ def contents_of(capture: Capture) -> Contents:
         records={step: capture.records(step) for step in ([-1] if capture.has_init else []) + capture.steps},
         timeline=capture.timeline,
         facts={step: capture.facts(step) for step in capture.steps},
+        alive=is_alive(capture.run) if capture.unfinished else None,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from align import wording
+from align.alike import completed
 from align.capture_file import Capture
 from align.equality import Answer, Equality, judge_equality
 from align.errors import ComparisonError
@@ -32,7 +33,7 @@ from align.records import (
     TensorRecord,
     TimelineRow,
 )
-from align.tolerance import is_float
+from align.tolerance import coarsest, is_float
 from align.units import Precisions, Side, learn_precisions
 from align.updates import (
     UpdateCheck,
@@ -140,11 +141,12 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
     ours, theirs = ({step: _parted(capture, step) for step in steps} for capture in (reference, candidate))
     pairings = [pair_records(step, ours[step].walked, theirs[step].walked, names) for step in steps]
     _check_overlap(reference, candidate, pairings)
-    sides = (Side(reference.run, reference.modules), Side(candidate.run, candidate.modules))
+    modules, candidate_modules = completed(reference.modules), completed(candidate.modules)
+    sides = (Side(reference.run, modules), Side(candidate.run, candidate_modules))
     precisions = learn_precisions(pairings[0].pairs, names, *sides)
     initial_pairs = _pair_initial(reference, candidate, names)
     initial = tuple(judge_equality(pair) for pair in initial_pairs.pairs)
-    walker = Progress(reference, candidate, precisions, initial)
+    walker = Progress((reference, candidate), modules, precisions, initial)
     results = tuple(walker.walk(paired) for paired in pairings)
     comparisons = (*walker.initial_comparisons, *(each for result in results for each in result.comparisons))
     everything = (initial_pairs, *pairings)
@@ -153,8 +155,8 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
         str(candidate.path),
         reference.run,
         candidate.run,
-        reference.modules,
-        candidate.modules,
+        modules,
+        candidate_modules,
         names,
         precisions,
         comparisons,
@@ -267,16 +269,29 @@ def _resolution(result: StepResult, precisions: Precisions, *runs: RunInfo) -> R
     """
     if any(run.detail == Detail.STATS for run in runs):
         return Resolution(None, precisions.whole.name, "two files, statistics only")
-    effects = sorted(
-        comparison.limit * comparison.floor
-        for comparison in result.comparisons
-        if comparison.key.phase is Phase.FORWARD
-        and is_output(comparison.reference)
-        and comparison.status in {Status.EQUAL, Status.WITHIN}
-        and comparison.limit > 0.0
-        and math.isfinite(comparison.floor)
+    seen = sorted(
+        (
+            comparison
+            for comparison in result.comparisons
+            if comparison.key.phase is Phase.FORWARD
+            and is_output(comparison.reference)
+            and comparison.status in {Status.EQUAL, Status.WITHIN}
+            and comparison.limit > 0.0
+            and math.isfinite(comparison.floor)
+        ),
+        key=_effect,
     )
-    return Resolution(effects[len(effects) // 2] if effects else None, precisions.whole.name)
+    if not seen:
+        return Resolution(None, precisions.whole.name)
+    typical = seen[len(seen) // 2]
+    # The coarsest format that can have made the typical floor; a coarser one is that of a few modules.
+    makers = [precision for precision in precisions.by_name.values() if precision.unit <= typical.floor]
+    return Resolution(_effect(typical), (coarsest(makers) or precisions.whole).name)
+
+
+def _effect(comparison: Comparison) -> float:
+    """The smallest effect that would have been called a difference."""
+    return comparison.limit * comparison.floor
 
 
 def _first_of_each(pairings: Sequence[PairedStep], differs: Callable[[Pair], bool]) -> tuple[Pair, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from align.records import TensorRecord
+from align.records import Phase, TensorRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,9 @@ class ParameterError:
 class ParameterErrors:
     """The differences of all parameters; those of a step are taken from the records of the step before.
 
-    `known` is False where no record tells what the parameters were.
+    `known` is False where no record tells what the parameters were. A model that no optimizer trains has no records
+    after the initial ones, or none at all where it was first called later: what its weights may differ by is taken
+    from those that are trained, of which it may be a copy or an average (mean teacher, target network).
     """
 
     def __init__(self) -> None:
@@ -32,6 +34,8 @@ class ParameterErrors:
         self._errors: dict[str, dict[str, ParameterError]] = defaultdict(dict)
         self._below: dict[str, tuple[ParameterError, ...]] = {}
         self._any = False
+        self._trained: dict[tuple[str, str], None] = {}
+        self._roots: dict[str, None] = {}
 
     def learn(self, record: TensorRecord, error: float) -> None:
         """Take the error of one parameter from its record of the reference."""
@@ -39,6 +43,36 @@ class ParameterErrors:
         found = ParameterError(error, error * norm if norm else error, norm, record.numel, len(record.shape))
         self._errors[record.key.name][record.key.slot] = found
         self._any = self._any or error > 0.0
+        self._below.clear()
+        self._roots[root_of(record.key.name)] = None
+        if record.key.phase is Phase.PARAM:
+            self._trained[record.key.name, record.key.slot] = None
+
+    def learn_roots(self, names: Iterable[str]) -> None:
+        """Take the outermost modules whose initial weights are known, be it that they have none."""
+        self._roots.update(dict.fromkeys(map(root_of, names)))
+
+    def is_unknown(self, module: str) -> bool:
+        """Whether nothing is known of the weights that the module may have, though those of other models are."""
+        return bool(self._roots) and root_of(module) not in self._roots
+
+    def drift_untrained(self) -> None:
+        """After an update a model that nobody trains may differ by as much as what it may be made from."""
+        trained_roots = {root_of(module) for module, _ in self._trained}
+        largest: dict[tuple[str, int, int], ParameterError] = {}
+        for module, slot in self._trained:
+            error = self._errors[module][slot]
+            kind = (slot, error.numel, error.dimensions)
+            if kind not in largest or largest[kind].absolute < error.absolute:
+                largest[kind] = error
+        for module, errors in self._errors.items():
+            if root_of(module) in trained_roots:
+                continue
+            for slot, error in errors.items():
+                source = largest.get((slot, error.numel, error.dimensions))
+                if source is not None and source.absolute > error.absolute:
+                    relative = source.absolute / error.norm if error.norm else source.relative
+                    errors[slot] = replace(error, relative=relative, absolute=source.absolute)
         self._below.clear()
 
     def has(self, module: str) -> bool:
@@ -69,6 +103,13 @@ class ParameterErrors:
             return 0.0
         return max(_passed_on(error, output, input_rms) for error in self._errors[module].values())
 
+    def of_unknown(self, module: str, output: TensorRecord, input_rms: float) -> float:
+        """What weights that no record tells may bring into an output: as much as those they may be made from."""
+        inner = _inside(module)
+        sources = {name for name, _ in self._trained if _same_place(_inside(name), inner)}
+        own = _largest(self.own(name, output, input_rms) for name in sources)
+        return own if sources else self.below("", output)
+
     def matrices(self, module: str) -> float:
         """The largest relative error among the module's matrices, which its backward multiplies by."""
         if not self._any or module not in self._errors:
@@ -93,6 +134,21 @@ class ParameterErrors:
                     _keep_largest(largest, errors.values())
             self._below[module] = tuple(largest.values())
         return self._below[module]
+
+
+def root_of(name: str) -> str:
+    """The outermost module of a name, empty for the main one, whose modules have no prefix."""
+    return f"{name.partition('>')[0]}>" if name.startswith("<") else ""
+
+
+def _inside(name: str) -> str:
+    """The path inside the outermost module."""
+    return name.removeprefix(root_of(name)).removeprefix(".")
+
+
+def _same_place(one: str, other: str) -> bool:
+    """Whether two paths may be of one module in two copies of a model, one of which may be wrapped."""
+    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
 def _keep_largest(largest: dict[int, ParameterError], errors: Iterable[ParameterError]) -> None:

@@ -66,6 +66,10 @@ class Surroundings:
         """Whether matrix products or convolutions run in the module; of the script nothing is known."""
         return name not in self.modules or self.modules[name].matmul or self.modules[name].conv
 
+    def uses_weights(self, name: str) -> bool:
+        """Whether a module without children is of a kind that has weights, by what it computes or by its class."""
+        return self.multiplies(name) or any(word in self.class_of(name) for word in ("Norm", "Embedding"))
+
     def borrows(self, name: str) -> bool:
         """Whether the module multiplies by a matrix that another module owns: tied weights."""
         module = self.modules.get(name)

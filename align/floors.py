@@ -45,6 +45,9 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
         error = max(error, around.parameters.below(name, record))
     elif around.borrows(name):
         error = max(error, around.parameters.below(SCRIPT, record))
+    unknown = _has_unknown_weights(name, call, around)
+    if unknown:
+        error = max(error, around.parameters.of_unknown(name, record, call.input_rms))
     factor = _output_factor(record, call, around)
     roundings = _output_roundings(record, call, around)
     if call.integer_argument:
@@ -61,7 +64,7 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
         )
     return Expectation(
         error,
-        Origin.FUNCTIONAL if call.has_children else Origin.MODULE,
+        Origin.WEIGHTS if unknown else Origin.FUNCTIONAL if call.has_children else Origin.MODULE,
         name,
         name,
         factor=factor,
@@ -69,6 +72,11 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
         sibling=call.last_child if call.has_children else "",
         terms=_terms(record, call, around),
     )
+
+
+def _has_unknown_weights(name: str, call: CallErrors, around: Surroundings) -> bool:
+    """Whether a module computes with weights of its own of which no record tells that they are equal."""
+    return not call.has_children and around.parameters.is_unknown(name) and around.uses_weights(name)
 
 
 def _output_factor(record: TensorRecord, call: CallErrors, around: Surroundings) -> float:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from align import wording
 from align.capture_file import Capture
-from align.drift import ParameterErrors
+from align.drift import ParameterErrors, root_of
 from align.equality import Answer, Equality, judge_equality
 from align.floors import Surroundings
 from align.flow import Flow
 from align.pairing import PairedStep
-from align.records import Comparison, Kind, Origin, Phase, Status, TimelineRow
+from align.records import Comparison, Kind, ModuleInfo, Origin, Phase, Status, TimelineRow
 from align.tolerance import is_float
 from align.units import Precisions
 from align.updates import (
@@ -36,15 +36,20 @@ class Progress:
     """Carries from step to step what the parameters differ by and whether the runs have parted."""
 
     def __init__(
-        self, reference: Capture, candidate: Capture, precisions: Precisions, initial: Sequence[Equality]
+        self,
+        captures: tuple[Capture, Capture],
+        modules: Mapping[str, ModuleInfo],
+        precisions: Precisions,
+        initial: Sequence[Equality],
     ) -> None:
-        self.modules = reference.modules
+        self.modules = modules
         self.precisions = precisions
-        self.timelines = tuple({row.step: row for row in run.timeline} for run in (reference, candidate))
+        self.timelines = tuple({row.step: row for row in run.timeline} for run in captures)
         self.parameters = ParameterErrors()
         self.unjudged_steps: list[int] = []
         self.stand_in_steps: list[int] = []
         self.update_checks: list[UpdateCheck] = []
+        self.unknown_weights: dict[str, int] = {}
         self.last: StepResult | None = None
         self.first = _first_unequal(initial)
         self.initial_comparisons = _initial_comparisons(initial)
@@ -57,6 +62,7 @@ class Progress:
         carried = self.last.script_outputs if self.last is not None else 0.0
         facts = self._facts(paired.step)
         around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving, facts.kept_of_gradients)
+        self._note_unknown_weights(paired, around)
         walk = StepWalk(facts, self.precisions, around, diverged=self.first is not None)
         result = walk.walk(paired)
         if self.first is None and not result.suspects and self._update_differs(result, moving=facts.moving):
@@ -92,11 +98,15 @@ class Progress:
     def _learn_entering_parameters(self, paired: PairedStep) -> None:
         """Take the parameters at the begin of a step from the step before, else from the step itself."""
         if self.last is None and paired.step == 0:
+            if self.has_initial:
+                # What is called now and has no initial weights has none.
+                self.parameters.learn_roots(pair.key.name for pair in paired.pairs if pair.key.phase is Phase.FORWARD)
             return
         before = [] if self.last is None else _parameter_comparisons(self.last)
         if before and self.last is not None and self.last.step == paired.step - 1:
             self.parameters.known = True
             learn_parameters(self.parameters, before)
+            self.parameters.drift_untrained()
             return
         if self.last is not None and self._all_skipped(range(self.last.step, paired.step)):
             return
@@ -107,7 +117,17 @@ class Progress:
         ]
         self.parameters.known = bool(after)
         learn_parameters(self.parameters, after)
+        self.parameters.drift_untrained()
         (self.stand_in_steps if after else self.unjudged_steps).append(paired.step)
+
+    def _note_unknown_weights(self, paired: PairedStep, around: Surroundings) -> None:
+        """Which outermost modules are called first in this step, so late that their initial weights are not known."""
+        if not self.has_initial:
+            return
+        for pair in paired.pairs:
+            name = pair.key.name
+            if pair.key.phase is Phase.FORWARD and self.parameters.is_unknown(name) and around.uses_weights(name):
+                self.unknown_weights.setdefault(root_of(name), paired.step)
 
     def notes(self) -> Iterator[str]:
         """What could not be judged, or only with less than the usual knowledge."""
@@ -115,6 +135,11 @@ class Progress:
             yield (
                 "Capture the phase init too: the initial weights were not captured on both sides and were taken to be "
                 "equal."
+            )
+        for root, step in self.unknown_weights.items():
+            yield (
+                f"Whether the weights of {root} are equal is not known: it was first called in {wording.step(step)}, "
+                "after the initial weights had been captured."
             )
         if self.stand_in_steps:
             yield (

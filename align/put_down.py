@@ -119,7 +119,7 @@ class PutDownProcess:
         import subprocess
 
         program = str(Path(put_down_process.__file__).resolve())
-        return subprocess.Popen(
+        return subprocess.Popen(  # noqa: S603 - the interpreter that runs this, with a file of ours
             # Isolated and without site: nothing of the training's environment is loaded.
             [sys.executable, "-I", "-S", program, str(self._descriptor), str(theirs)],
             stdin=subprocess.DEVNULL,

@@ -40,11 +40,16 @@ def check_running(file: Path, run: RunInfo) -> None:
         raise UsageError(
             f"Cannot capture a step of '{file}' now: its run has ended ({run.outcome}). Capture it again with --steps."
         )
-    if run.process_id and run.host == socket.gethostname() and not _alive(run.process_id):
+    if is_alive(run) is False:
         raise UsageError(
             f"Cannot capture a step of '{file}' now: its process {run.process_id} is gone, the run was killed. "
             "Capture it again with --steps."
         )
+
+
+def is_alive(run: RunInfo) -> bool | None:
+    """Whether the process of a run is there; None where that cannot be known from here."""
+    return _alive(run.process_id) if run.process_id and run.host == socket.gethostname() else None
 
 
 def _alive(process: int) -> bool:

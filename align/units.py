@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +12,9 @@ from align.tolerance import FLOAT32, PRECISIONS, Precision, coarsest, module_pre
 
 SCRIPT = ""
 """The name under which the code outside of every module runs."""
+
+SMALLEST_SHARE = 0.01
+"""A format that fewer of a module's elements have is that of a side tensor, which does not speak for the module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +52,15 @@ class Precisions:
 
 def learn_precisions(pairs: Iterable[Pair], names: NamePairs, reference: Side, candidate: Side) -> Precisions:
     """Learn from the forward records of both sides and from what the captures say of their modules."""
-    dtypes: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+    elements: dict[str, tuple[Counter[str], Counter[str]]] = defaultdict(lambda: (Counter(), Counter()))
     for pair in pairs:
         if pair.key.phase is Phase.FORWARD:
-            ours, theirs = dtypes[pair.key.name]
-            ours.add(pair.reference.dtype)
-            theirs.add(pair.candidate.dtype)
+            for record, counted in zip((pair.reference, pair.candidate), elements[pair.key.name], strict=True):
+                counted[record.dtype] += record.numel
+    dtypes = {name: tuple(_usual(counted) for counted in sides) for name, sides in elements.items()}
     own: dict[str, Precision] = {}
     for name in {**reference.modules, **dtypes}:
-        ours, theirs = dtypes[name]
+        ours, theirs = dtypes.get(name, ((), ()))
         found = (
             module_precision(reference.run, reference.modules.get(name), ours),
             module_precision(candidate.run, candidate.modules.get(names.of(name)), theirs),
@@ -67,6 +70,13 @@ def learn_precisions(pairs: Iterable[Pair], names: NamePairs, reference: Side, c
             own[name] = precision
     whole = coarsest(own.values()) or FLOAT32
     return Precisions(_with_children(own, reference.modules, whole), whole)
+
+
+def _usual(elements: Counter[str]) -> tuple[str, ...]:
+    """The floating dtypes that more than a few of a module's elements have; of few elements all of them."""
+    floats = {dtype: number for dtype, number in elements.items() if dtype in PRECISIONS}
+    total = sum(floats.values())
+    return tuple(dtype for dtype, number in floats.items() if number >= SMALLEST_SHARE * total)
 
 
 def _with_children(

@@ -68,6 +68,16 @@ def value(number: float) -> str:
     return _scientific(number, 3)
 
 
+def element(number: complex) -> str:
+    """A value of a tensor; integers in full, a complex one with both parts: `0.5000 - 1.250i`."""
+    if isinstance(number, int):
+        return count(int(number))
+    if not isinstance(number, complex):
+        return value(number)
+    sign = "-" if math.copysign(1.0, number.imag) < 0 else "+"
+    return f"{value(number.real)} {sign} {value(abs(number.imag))}i"
+
+
 def factor(number: float) -> str:
     """A factor with four digits, or as many as show that it is not 1: `1.3`, `1.0001`."""
     away = abs(abs(number) - 1.0)

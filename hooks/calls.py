@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -117,6 +118,19 @@ class CallWatch:
             return original(module, *args, **kwargs)
         finally:
             self._local.unwatched = False
+
+    @contextmanager
+    def swapped(self, module: nn.Module) -> Iterator[None]:
+        """While other tensors stand in the place of a module's parameters; before, its own can still be seen."""
+        recorder = self._recorder
+        if not self.stack and not self.unwatched and torch._C._current_graph_task_id() == -1:
+            recorder.guarded(recorder.roots.resolve, module)
+            recorder.outermost_call_begins(module)
+        recorder.initial.swaps += 1
+        try:
+            yield
+        finally:
+            recorder.initial.swaps -= 1
 
     @property
     def unwatched(self) -> bool:

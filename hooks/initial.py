@@ -34,6 +34,8 @@ class InitialState:
         self._recorder = recorder
         self._seen: dict[int, _Seen] = {}
         self._written = False
+        self.swaps = 0
+        """How many calls run now with other tensors in the place of a module's parameters."""
 
     @property
     def due(self) -> bool:
@@ -45,8 +47,8 @@ class InitialState:
         """Record a root before the first update; again if it was loaded meanwhile."""
         recorder = self._recorder
         module = root.reference()
-        if module is None:
-            return
+        if module is None or self.swaps or any(one.grad_fn is not None for one in module.parameters()):
+            return  # What stands there was computed from the parameters, or is another model's.
         known = self._seen.get(id(root))
         if known is None:
             known = self._seen[id(root)] = _Seen(root)
@@ -60,7 +62,7 @@ class InitialState:
         root.read()
         keep = KEEP_INIT in recorder.options.keep
         owned = [(*recorder.owner_of(tensor), tensor) for tensor in (*module.parameters(), *module.buffers())]
-        wanted = [(name, slot, tensor) for name, slot, tensor in owned if recorder.wants(name)]
+        wanted = [(name, slot, tensor) for name, slot, tensor in owned if keep or recorder.wants(name)]
         known.sightings = [recorder.trace.initial(name, slot, tensor, keep=keep) for name, slot, tensor in wanted]
         known.signature = signature
 

@@ -56,7 +56,7 @@ class LossWatch:
             # The script may have gone on from the scaled loss: then the scale is taken out again.
             value = tensor if scale is None else tensor.detach() / scale.to(tensor.device)
             value = value if known is None else known
-            by_hand = factor if scale is None and _is_loss_scale(factor) else None
+            by_hand = factor if scale is None and isinstance(factor, float) and _is_loss_scale(factor) else None
             recorder.timeline.row.losses.append(number_from(value if by_hand is None else value.detach() / by_hand))
             recorder.timeline.row.factors.append(factor)
             if by_hand is not None:
@@ -116,9 +116,9 @@ def trailing_factors(
     return factor, scale
 
 
-def _is_loss_scale(factor: Source) -> bool:
+def _is_loss_scale(factor: float) -> bool:
     """Whether a constant is a hand-made loss scale: a power of two from 8 on, as everybody takes."""
-    return isinstance(factor, float) and factor >= SMALLEST_SCALE and math.frexp(factor)[0] == 0.5  # noqa: PLR2004
+    return factor >= SMALLEST_SCALE and math.frexp(factor)[0] == 0.5  # noqa: PLR2004
 
 
 def _reciprocal(number: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.nn.utils import clip_grad
+from torch.nn.utils import clip_grad, stateless
 from torch.optim import optimizer as optimizers
 from torch.utils import checkpoint
 from torch.utils.data import dataloader
@@ -41,6 +41,7 @@ class Patches:
         """Replace torch's entry points by ours."""
         recorder = self._recorder
         self._wrap(nn.Module, "_call_impl", self._module_call)
+        self._wrap(stateless, "_functional_call", self._functional_call)
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(optimizers.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compile)
@@ -113,6 +114,17 @@ class Patches:
 
         return call_impl
 
+    def _functional_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def functional_call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if recorder.closed or not recorder.in_training_thread() or transformed():
+                return original(module, *args, **kwargs)
+            with recorder.calls.swapped(module):
+                return original(module, *args, **kwargs)
+
+        return functional_call
+
     def _backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self._recorder
 
@@ -123,8 +135,9 @@ class Patches:
             recorder.backward_begins(list(given))
             try:
                 result = original(given, *args, **kwargs)
-            except BaseException:
+            except BaseException as error:
                 recorder.guarded(recorder.losses.take_back)
+                recorder.start.explain(error)
                 raise
             finally:
                 recorder.thread.in_backward = False

@@ -381,6 +381,7 @@ class Recorder:
     def optimizer_seen(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer was made, or one that was made before us steps."""
         self.roots.add_optimizer(optimizer)
+        self.start.optimizer_made(self.roots)
 
     def attempt_begins(self, optimizer: torch.optim.Optimizer) -> None:
         """An optimizer steps that has already done so, with no backward in between: that is the next step."""
@@ -430,6 +431,7 @@ class Recorder:
             self.timeline.row.gradient_norm = lambda: _joint_norm(updates)
         self.initial.write()
         self.start.first_step_over(self._without_module)
+        self.start.see_late(self.roots.known, step)
         self.timeline.row.overflow = self.overflow.read() or Number()
         if self.clock.wanted:
             self.trace.measurements.fetch()

@@ -42,7 +42,8 @@ class Root:
     """One outermost module with the names of all that it holds, by identity.
 
     `kept` says that a backward has followed one of its calls; `adopted` that it was found through its optimizer
-    before it was called.
+    before it was called. A parameter that has been here keeps its name for as long as it lives, also while another
+    tensor stands in its place (`torch.func.functional_call`).
     """
 
     reference: weakref.ref[nn.Module]
@@ -53,6 +54,7 @@ class Root:
     names: dict[int, str] = field(default_factory=dict)
     owners: dict[int, Owner] = field(default_factory=dict)
     class_names: dict[str, str] = field(default_factory=dict)
+    _parameters: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
 
     def read(self) -> None:
         """Name every module, parameter and buffer as they are now."""
@@ -60,7 +62,7 @@ class Root:
         if module is None:
             return
         self.names.clear()
-        self.owners.clear()
+        before, self.owners = self.owners, {}
         itself = self.prefix or f"<{class_name(unwrapped(module))}>"
         for path, member in _named(module, ""):
             name = itself if not path else f"{self.prefix}.{path}" if self.prefix else path
@@ -72,6 +74,11 @@ class Root:
             for local, tensor in tensors:
                 if tensor is not None:
                     self.owners.setdefault(id(tensor), (name, local))
+            own = (one for one in member._parameters.values() if one is not None and one.grad_fn is None)
+            self._parameters.update((id(one), weakref.ref(one)) for one in own)
+        self._parameters = {number: one for number, one in self._parameters.items() if one() is not None}
+        for number in self._parameters.keys() - self.owners.keys():
+            self.owners[number] = before[number]
 
 
 class Roots:
@@ -120,13 +127,17 @@ class Roots:
 
     def adopt(self) -> list[Root]:
         """Find the modules that an optimizer trains though neither they nor what holds them has been called yet."""
-        trained = {id(one): one for optimizer in self._optimizers for one in _parameters_of_living(optimizer)}
-        missing = {one for one in trained if not any(one in root.owners for root in self.known)}
         found = []
-        for holder in _greatest_within(missing) if missing else ():
+        for holder in self.holders_of_unknown():
             found.append(self._add(holder, trainable=True))
             found[-1].adopted = True
         return found
+
+    def holders_of_unknown(self) -> list[nn.Module]:
+        """The greatest modules that hold nothing but trained parameters that no root has."""
+        trained = {id(one): one for optimizer in self._optimizers for one in _parameters_of_living(optimizer)}
+        missing = {one for one in trained if not any(one in root.owners for root in self.known)}
+        return _greatest_within(missing) if missing else []
 
     def optimizer_number(self, optimizer: torch.optim.Optimizer) -> int:
         """The position of an optimizer among all that were made in the run."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,11 @@ from align.errors import CaptureFileError
 from align.hooks.batch_source import BatchSource
 from align.hooks.initial_values import InitialValues, StartRefused
 from align.hooks.no_dropout import NoDropout
+from align.hooks.roots import unwrapped
 from align.hooks.same_start import SameStart, open_batches, open_initial
 
 if TYPE_CHECKING:
-    from align.hooks.roots import Root
+    from align.hooks.roots import Root, Roots
 
 
 class StartControl:
@@ -29,6 +31,7 @@ class StartControl:
         self._trouble = trouble
         self._no_dropout = NoDropout()
         self._initial: InitialValues | None = None
+        self._looked_at: set[int] = set()
         self.batches: BatchSource | None = None
         if asked.init_from is not None:
             self._initial = InitialValues(open_initial(asked.init_from, output), asked.init_from, trouble)
@@ -43,12 +46,47 @@ class StartControl:
 
     def load(self, root: Root, owner_of: Callable[[torch.Tensor], tuple[str, str]]) -> None:
         """Give a root the initial values of the other run."""
-        if self._initial is None:
-            return
+        if self._initial is not None:
+            with self._refusing():
+                self._initial.load(root, owner_of)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """What goes wrong inside ends the run: it would start from other values than it was told to."""
         try:
-            self._initial.load(root, owner_of)
+            yield
         except (CaptureFileError, RuntimeError, TypeError, ValueError) as error:
             raise StartRefused(f"Cannot take initial weights from '{self._asked.init_from}': {error}") from error
+
+    def optimizer_made(self, roots: Roots) -> None:
+        """Give the one model that the optimizers train its initial values at once, where it is sure that it is it."""
+        if self._initial is None or self._initial.closed or any(root.trainable for root in roots.known):
+            return
+        holders = roots.holders_of_unknown()
+        if len(holders) == 1:
+            with self._refusing():
+                self._initial.load_early(holders[0])
+
+    def explain(self, error: BaseException) -> None:
+        """Raise StartRefused where a backward failed because the initial values came too late for its graph."""
+        if self._initial is not None:
+            self._initial.explain(error)
+
+    def see_late(self, roots: Sequence[Root], step: int) -> None:
+        """Say which models took part in a step and were not there when the initial values were given."""
+        if self._initial is None or not self._initial.closed:
+            return
+        for root in roots:
+            module = root.reference() if root.trainable or root.kept else None
+            if module is None or id(root) in self._looked_at:
+                continue
+            self._looked_at.add(id(root))
+            if any(not self._initial.has_met(parameter) for parameter in module.parameters()):
+                name = root.names[id(unwrapped(module))]
+                self._trouble(
+                    f"{name} was first seen in step {step}: its weights are its own, not those of "
+                    f"'{self._asked.init_from}'"
+                )
 
     def check(self) -> None:
         """Raise StartRefused where a trained model got nothing of what it was to start from."""

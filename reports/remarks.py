@@ -62,15 +62,25 @@ def _taken(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> Ite
             source = run.same_start.get(name)
             # What was asked for and not found is told among the troubles.
             if source and run.same_start.get(taken) != 0:
-                own = phrases["same_own_targets"] if name == "batches_from" and "batches_as" in run.same_start else ""
                 things = sources.setdefault(visible(PurePath(str(source)).name), [])
-                things.append(f"{phrases[f'same_{name}']}{own}")
+                things.append(phrases["same_init_from"] if name == "init_from" else _batches(run, phrases))
         for file, things in sources.items():
             what = phrases["same_and"].join(things)
             if side is None:
                 yield phrases["same_taken_here"].format(what=what, file=file)
-            else:
-                yield phrases["same_taken"].format(side=side, what=what, file=file)
+                continue
+            # "its 1 of 3 batches" is no English.
+            sentence = "same_taken_some" if things[0][0].isdecimal() else "same_taken"
+            yield phrases[sentence].format(side=side, what=what, file=file)
+
+
+def _batches(run: RunInfo, phrases: Phrases) -> str:
+    """The batches that a run took, and how many of those it asked for where it did not get all."""
+    taken, missed = run.same_start.get("batches_taken"), run.same_start.get("batches_missed")
+    what = phrases["same_batches_from"]
+    if isinstance(taken, int) and isinstance(missed, int) and missed > 0:
+        what = phrases["same_some_batches"].format(taken=wording.count(taken), total=wording.count(taken + missed))
+    return f"{what}{phrases['same_own_targets'] if 'batches_as' in run.same_start else ''}"
 
 
 def _switched(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> Iterator[str]:

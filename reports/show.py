@@ -37,7 +37,8 @@ _IN_HEAD = {"device_type", "device_name", "align_version", "format_version", "si
 class Contents:
     """One capture, read; `records` are per step, those of `init` under INIT_STEP.
 
-    `values` are the first values of tensors that were kept, by step and order.
+    `values` are the first values of tensors that were kept, by step and order. `alive` says of an unfinished capture
+    whether its process is still there, None where that is not known.
     """
 
     path: str
@@ -45,8 +46,9 @@ class Contents:
     modules: Mapping[str, ModuleInfo]
     records: Mapping[int, Sequence[TensorRecord]]
     timeline: Sequence[TimelineRow] = ()
-    values: Mapping[tuple[int, int], Sequence[float]] = field(default_factory=dict)
+    values: Mapping[tuple[int, int], Sequence[float | complex]] = field(default_factory=dict)
     facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
+    alive: bool | None = None
 
 
 def show_text(contents: Contents, names: Sequence[str] = (), phrases: Phrases = ENGLISH) -> str:
@@ -57,7 +59,8 @@ def show_text(contents: Contents, names: Sequence[str] = (), phrases: Phrases = 
 
 def _run_lines(contents: Contents, phrases: Phrases) -> Iterator[str]:
     run = contents.run
-    yield f"{visible(contents.path)}: {visible(run.outcome)}, align {run.align_version}, format {run.format_version}"
+    ending = _ending(contents, phrases)
+    yield f"{visible(contents.path)}: {visible(ending)}, align {run.align_version}, format {run.format_version}"
     yield f"  device: {device_text(run, phrases)}"
     for name, value in run_facts(run).items():
         text = fact_text(value, phrases)
@@ -81,6 +84,17 @@ def _run_lines(contents: Contents, phrases: Phrases) -> Iterator[str]:
     yield from _count_lines(contents.records)
     yield from ("", f"Modules ({wording.count(len(contents.modules))})")
     yield from _columns([[shortened(module.name), visible(module.class_name)] for module in contents.modules.values()])
+
+
+def _ending(contents: Contents, phrases: Phrases) -> str:
+    """How the run ended; of an unfinished capture what is known of it."""
+    run, timeline = contents.run, contents.timeline
+    if run.outcome != "unfinished":
+        return run.outcome
+    known = {None: "show_killed_or_running", True: "show_running", False: "show_killed"}
+    last = timeline[-1].step if timeline else max(contents.records, default=INIT_STEP)
+    step = phrases["show_last_step"].format(step=last) if last > INIT_STEP else phrases["show_no_step"]
+    return phrases["show_unfinished"].format(why=phrases[known[contents.alive]], last=step)
 
 
 def _preparation_lines(run: RunInfo, phrases: Phrases) -> Iterator[str]:
@@ -232,7 +246,7 @@ def _group_lines(groups: Groups, contents: Contents) -> Iterator[str]:
             values = contents.values.get((step, record.order), ())
             if values:
                 more = f" ... ({wording.count(len(values))} of {wording.count(record.numel)})"
-                listed = ", ".join(wording.value(value) for value in values)
+                listed = ", ".join(map(wording.element, values))
                 yield f"      values: {listed}{more if record.numel > len(values) else ''}"
 
 
@@ -244,12 +258,14 @@ def _marks(record: TensorRecord) -> str:
 def _tensor_cells(record: TensorRecord) -> list[str]:
     stats = record.stats
     shape = wording.shape(record.shape)
+    if record.layout == "nested" and stats is not None:
+        shape = wording.plural(stats.count, "element")  # its parts have shapes of their own
     digest = "" if record.hash is None else wording.short_hash(record.hash)
     cells = [shortened(slot_text(record.key)), wording.dtype(record.dtype), shape]
     if stats is None:
         return [*cells, *[""] * 7, digest]
     # Integers are read as they are; their mean is a number like any other.
-    exact = "float" not in record.dtype
+    exact = record.dtype.startswith(("int", "uint", "bool"))
     ends = [wording.count(int(end)) if exact else wording.value(end) for end in (stats.minimum, stats.maximum)]
     values = [*ends, wording.value(stats.mean), wording.value(stats.rms)]
     return [

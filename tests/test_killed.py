@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 
 from align.capture_file import open_capture
+from tests.every_write import open_plainly
 from tests.running import environment
 from tests.test_capture_command import script
+from tests.test_steady_file import check as steady_file_check
 
 KILLS = 20
+AIMED_KILLS = 40
+"""Where the process that is killed puts down its changes itself, a quarter of the files do not open afterwards."""
 
 # Weights and activations of both kinds: large values have a thread of their own, small ones wait in memory.
 TRAINING = """
@@ -59,6 +63,62 @@ for arguments, target, delay in runs:
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     print(json.dumps([printed, *map(int, filter(None, rest[:-1]))][-1]))
 """
+
+# Facts of 1 MB in the middle of the changed places make it last long to put them down. Each run holds a lock on its
+# open file, and so does the process that puts down for it.
+AIMED = """
+import fcntl, os, signal, sys, time
+from pathlib import Path
+import numpy as np
+from align.capture_file import CaptureWriter
+from align.records import RunInfo
+from tests.test_steady_file import commit
+
+facts = RunInfo(notes=("x" * 1_000_000,))
+for number in range(int(sys.argv[2])):
+    path = Path(sys.argv[1]) / f"{number}.h5"
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        signal.alarm(300)
+        writer = CaptureWriter(path, facts)
+        fcntl.flock(writer._steady._descriptor, fcntl.LOCK_EX)
+        for step in range(100_000):
+            waiting = writer.add_values(np.zeros(1), "float64")
+            writer.update_run(facts)
+            commit(writer, step, tensors=1)
+            del waiting
+            os.write(writing, step.to_bytes(4, "little"))
+    os.close(writing)
+    with open(reading, "rb") as finished:
+        while int.from_bytes(finished.read(4), "little") < number % 10:
+            pass
+        file = path.open("rb")
+        # Its journal has come, so now it is put down.
+        size = 0
+        while size == (size := os.fstat(file.fileno()).st_size) or os.pread(file.fileno(), 8, size - 24) != b"ALIGNJRN":
+            pass
+        os.kill(child, signal.SIGKILL)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.close()
+        rest = finished.read()
+    print(number % 10 + len(rest) // 4 + 1)
+"""
+
+
+def test_a_kill_in_the_moment_when_changes_are_put_down_leaves_a_file_that_opens(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AIMED, str(tmp_path), str(AIMED_KILLS)],
+        capture_output=True, text=True, check=False, env=environment(), timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    finished = [int(line) for line in done.stdout.split()]
+    assert len(finished) == AIMED_KILLS
+    for number, steps in enumerate(finished):
+        open_plainly(tmp_path / f"{number}.h5", steps)
+        assert steady_file_check(tmp_path / f"{number}.h5", steps) >= steps
 
 
 @pytest.mark.parametrize("detail", ["sketch", "tensors"])

@@ -21,6 +21,7 @@ from align.capture_file import CaptureWriter, open_capture
 from align.errors import CaptureError, CaptureFileError
 from align.records import ModuleInfo, Phase, RunInfo, TensorKey, TensorRecord, TensorStats, TimelineRow
 from align.steady_file import SteadyFile
+from tests.every_write import WatchedFile, open_plainly
 
 RUN = RunInfo(align_version="0.1")
 
@@ -65,20 +66,11 @@ def check(path: Path, finished: int, *, every: int = 1) -> int:
         return len(capture.steps)
 
 
-def test_the_file_can_be_read_after_every_single_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log: list[tuple[int, bytes | None]] = []
-    really_write, really_resize = steady_file._write, steady_file._resize
-
-    def write(descriptor: int, data: memoryview, start: int) -> None:
-        log.append((start, bytes(data)))
-        really_write(descriptor, data, start)
-
-    def resize(descriptor: int, size: int) -> None:
-        log.append((size, None))
-        really_resize(descriptor, size)
-
-    monkeypatch.setattr(steady_file, "_write", write)
-    monkeypatch.setattr(steady_file, "_resize", resize)
+@pytest.mark.parametrize("other_process", [True, False], ids=["put down by another process", "put down here"])
+def test_the_file_can_be_read_after_every_single_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_process: bool
+) -> None:
+    watched = WatchedFile(monkeypatch, other_process=other_process)
     writer = CaptureWriter(tmp_path / "a.h5", RUN)
     ends = []
     for step in range(9):
@@ -88,24 +80,21 @@ def test_the_file_can_be_read_after_every_single_write(tmp_path: Path, monkeypat
             writer.flush()
             del waiting
         commit(writer, step, tensors=6 if step % 3 else 12)
-        ends.append(len(log))
+        ends.append(len(watched.changes))
         writer.append_modules([ModuleInfo(f"layer{step}", "Linear")])
         timeline(writer, step)
         if step % 2:
             writer.flush()
     writer.close(RUN)
 
-    image, path = bytearray(), tmp_path / "b.h5"
-    for number, (start, data) in enumerate(log, start=1):
-        end = start if data is None else start + len(data)
-        image.extend(bytes(max(end - len(image), 0)))
-        if data is None:
-            del image[start:]
-        else:
-            image[start:end] = data
-        if number >= ends[0]:
-            path.write_bytes(image)
-            check(path, bisect.bisect_right(ends, number), every=4)
+    assert watched.put_down == (14 if other_process else 0)
+    path, image = tmp_path / "b.h5", b""
+    for number, image in watched.states(ends[0]):
+        path.write_bytes(image)
+        finished = bisect.bisect_right(ends, number)
+        check(path, finished, every=9)
+        if other_process:
+            open_plainly(path, finished)
     assert image == (tmp_path / "a.h5").read_bytes()
 
 
@@ -297,6 +286,7 @@ def test_a_journal_that_is_damaged_or_cut_is_not_applied(tmp_path: Path, monkeyp
     file.seek(5000)
     file.write(memoryview(b"changed"))
     monkeypatch.setattr(steady_file, "_resize", lambda _descriptor, _size: None)
+    monkeypatch.setattr(sys, "executable", "")
     file.settle()
     file.close()
     whole = path.read_bytes()

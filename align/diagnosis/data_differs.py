@@ -42,10 +42,14 @@ def _finding(walk: Walk, unequal: tuple[Equality, ...]) -> Finding:
             f"the model was not judged {'from there on' if key.step else ''}".rstrip()
             + "."
         )
+        taking = (
+            "capture the reference with `align capture --keep batches`, the candidate with "
+            "`align capture --batches-from REF.h5`; or "
+        )
         advice = (
-            "Feed both runs the same batches: capture the reference with `align capture --keep batches`, the candidate "
-            "with `align capture --batches-from REF.h5`; or set the same sampler seed, number of workers, shuffling "
-            "and preprocessing. Look at the first differing batch with `align show`."
+            f"Feed both runs the same batches: {'' if telling.was_taken(walk, 'batches_from') else taking}set the same "
+            "sampler seed, number of workers, shuffling and preprocessing. Look at the first differing batch with "
+            "`align show`."
         )
     return Finding(
         CODE,

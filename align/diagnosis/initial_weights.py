@@ -9,14 +9,19 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.diagnosis.seed_mismatch import looks_like_another_seed
+from align.drift import root_of
 from align.equality import Answer, Equality
-from align.records import Finding, Severity
-from align.walk import equality_comparison
+from align.records import Finding, Kind, Origin, Severity
+from align.walk import Suspect, equality_comparison
 
 CODE = "AL310"
 LABEL = "initial-weights-differ"
 
 EXAMPLES = 5
+
+TAKING = (
+    "capture the reference with `align capture --keep init`, the candidate with `align capture --init-from REF.h5`; or "
+)
 
 
 @rule(CODE, LABEL, rank=30)
@@ -26,9 +31,43 @@ def find(walk: Walk) -> Iterator[Finding]:
     if unequal:
         yield _differ(walk, unequal)
         return
+    if walk.first is not None and (walk.first.origin, walk.first.kind) == (Origin.WEIGHTS, Kind.VALUE):
+        yield _not_known(walk, walk.first)
     close = [found for found in walk.initial if found.answer is Answer.CLOSE]
     if close and not walk.unequal_weights:
         yield _close(close, len(walk.initial))
+
+
+def _not_known(walk: Walk, first: Suspect) -> Finding:
+    """The first difference is made with weights that were not captured, so that they may be the cause."""
+    key = first.comparison.key
+    root = root_of(key.name)
+    since = min(each.key.step for each in walk.comparisons if root_of(each.key.name) == root)
+    evidence = telling.evidence_of(first.comparison)
+    evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR,
+        telling.statistics_summary(first)
+        if first.statistics_only
+        else (
+            f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: "
+            f"{telling.amount(first.comparison)}{telling.relation(first.comparison, first.scale)}. Its inputs agree; "
+            f"whether its weights do is not known, as {root} was first called in {wording.step(since)}, after the "
+            "initial weights had been captured."
+        ),
+        telling.STATISTICS_ADVICE
+        if first.statistics_only
+        else (
+            f"Compare the weights of {root} in both runs: build it from one seed (`align capture --seed 1`), or load "
+            f"one checkpoint into it in both. `--init-from` does not reach it. Where they are equal, compare the "
+            f"settings and the operators of {key.name}."
+        ),
+        telling.place_of(key),
+        evidence,
+        {**telling.arguments_of(first), "root": root, "since": since},
+    )
 
 
 def _differ(walk: Walk, unequal: Sequence[Equality]) -> Finding:
@@ -41,8 +80,8 @@ def _differ(walk: Walk, unequal: Sequence[Equality]) -> Finding:
         Severity.ERROR,
         f"The initial weights differ in {wording.count(len(unequal))} of {wording.plural(total, 'tensor')}"
         f"{f': {cause}' if cause else ''}. No module was judged.",
-        "Start both runs from one set of weights: capture the reference with `align capture --keep init`, the "
-        "candidate with `align capture --init-from REF.h5`; or load the same checkpoint in both. Then compare again.",
+        f"Start both runs from one set of weights: {'' if telling.was_taken(walk, 'init_from') else TAKING}load the "
+        "same checkpoint in both. Then compare again.",
         telling.place_of(unequal[0].pair.key),
         {
             "differing": len(unequal),

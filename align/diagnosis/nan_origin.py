@@ -30,7 +30,8 @@ def find(walk: Walk) -> Iterator[Finding]:
             CODE,
             LABEL,
             Severity.ERROR if suspect is walk.first else Severity.WARNING,
-            _summary(suspect, suspect.nonfinite, carried),
+            f"{_summary(suspect, suspect.nonfinite, carried)}"
+            f"{telling.tell_loss_scales(telling.loss_scales(walk, key))}",
             _advice(suspect),
             telling.place_of(key, telling.blamed(suspect)),
             {**nonfinite_counts(comparison), "carried_on": carried, "side": suspect.nonfinite.side},

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.records import Finding, Kind, Origin, Phase, Severity
+from align.records import Comparison, Finding, Kind, Origin, Phase, Severity
+from align.units import SCRIPT
 from align.walk import Suspect
 
 CODE = "AL402"
@@ -26,15 +28,80 @@ def find(walk: Walk) -> Iterator[Finding]:
     owner = first.owner if first.origin is Origin.FUNCTIONAL else key.name
     evidence = telling.evidence_of(first.comparison)
     evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
+    handed = _is_handed_by_script(first)
+    other = _made_in_another_step(walk, first.comparison) if handed else None
+    if first.statistics_only:
+        summary, advice = telling.statistics_summary(first), telling.STATISTICS_ADVICE
+    elif handed:
+        summary, advice = _tell_handed(first, other), _advise_handed(first, other)
+    else:
+        summary, advice = _summary(first), _advice(first)
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        telling.statistics_summary(first) if first.statistics_only else _summary(first),
-        telling.STATISTICS_ADVICE if first.statistics_only else _advice(first),
+        summary,
+        advice,
         telling.place_of(key, key.name if first.statistics_only else owner),
         evidence,
-        {**telling.arguments_of(first), "parent": first.owner, "child": key.name},
+        {**telling.arguments_of(first), "parent": first.owner, "child": key.name, **_arguments_of_other(other)},
+    )
+
+
+def _is_handed_by_script(first: Suspect) -> bool:
+    """Whether the script hands something to an outermost module: what it is made from was not seen."""
+    key = first.comparison.key
+    inward = key.phase is Phase.FORWARD and key.slot.startswith("input")
+    return inward and (first.origin, first.owner) == (Origin.FUNCTIONAL, SCRIPT) and not first.argument
+
+
+def _made_in_another_step(walk: Walk, handed: Comparison) -> Comparison | None:
+    """The output of an outermost module that is this tensor: its forward stands in the step of its backward.
+
+    A generator's output that the discriminator learns from belongs to the generator's step.
+    """
+    for each in walk.comparisons:
+        key = each.key
+        if key.phase is not Phase.FORWARD or key.step == handed.key.step or not key.slot.startswith("output"):
+            continue
+        if each.reference.within == SCRIPT and all(
+            made.shape == given.shape and made.stats is not None and made.stats == given.stats
+            for made, given in ((each.reference, handed.reference), (each.candidate, handed.candidate))
+        ):
+            return each
+    return None
+
+
+def _arguments_of_other(other: Comparison | None) -> dict[str, object]:
+    return {} if other is None else {"maker": other.key.name, "maker_step": other.key.step}
+
+
+def _tell_handed(first: Suspect, other: Comparison | None) -> str:
+    key = first.comparison.key
+    much = telling.amount(first.comparison) if first.kind is Kind.VALUE else "another shape"
+    much += telling.relation(first.comparison, first.scale)
+    told = f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: {much}."
+    if other is None:
+        return (
+            f"{told} All that modules were given and made before it agrees: the training script made it, of that or of "
+            "something else (a batch, random numbers)."
+        )
+    return (
+        f"{told} It is {telling.tensor(other.key)}, whose forward is recorded in {wording.step(other.key.step)}, with "
+        "its backward."
+    )
+
+
+def _advise_handed(first: Suspect, other: Comparison | None) -> str:
+    key = first.comparison.key
+    if other is not None:
+        return (
+            f"Compare what {other.key.name} was given in both runs (noise, batches) with "
+            f"`align show RUN.h5 '{other.key.name}'`, and its settings."
+        )
+    return (
+        f"Compare what the training script hands to {key.name} there in both runs: batches, noise, random numbers, "
+        f"outputs of other models, and the operators in between. {telling.capture_advice(key.name)}"
     )
 
 

@@ -63,20 +63,33 @@ def _overflow(walk: Walk, suspect: Suspect) -> Finding:
     precision = _precision(walk, suspect)
     carried = telling.carried_on(walk.comparisons, comparison)
     infinite = record.stats.nonfinite if record.stats is not None else 0
+    scales = telling.loss_scales(walk, key)
     return Finding(
         CODE,
         LABEL,
         Severity.ERROR if suspect is walk.first else Severity.WARNING,
         f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with Inf, in the {side}: "
         f"{wording.plural(infinite, 'element')} beyond {wording.value(precision.largest)}, the greatest "
-        f"{precision.name} number; the other run reaches {wording.value(largest)}.{_made(suspect)}",
-        f"Compare the scale of what enters {_where(suspect)} in both runs; run it in bf16 or fp32, whose range is "
-        "wider.",
+        f"{precision.name} number; the other run reaches {wording.value(largest)}.{_made(suspect)}"
+        f"{telling.tell_loss_scales(scales)}",
+        _advice(suspect, scales),
         telling.place_of(key, telling.blamed(suspect)),
         {"side": side, "infinite": infinite, "largest_of_other": largest, "limit": precision.largest,
-         "carried_on": carried},
-        {**telling.arguments_of(suspect), "side": side, "precision": precision.name},
+         "carried_on": carried, "loss_scales": None if scales is None else list(scales)},
+        {**telling.arguments_of(suspect), "side": side, "precision": precision.name,
+         "loss_scales": None if scales is None else list(scales)},
     )  # fmt: skip
+
+
+def _advice(suspect: Suspect, scales: tuple[float, float] | None) -> str:
+    if scales is not None:
+        return (
+            "Start both runs from one loss scale, and let both change it or neither: one that is found by trying "
+            "overflows in its first steps and skips them, one that stays does not."
+        )
+    return (
+        f"Compare the scale of what enters {_where(suspect)} in both runs; run it in bf16 or fp32, whose range is wider."
+    )
 
 
 def _made(suspect: Suspect) -> str:

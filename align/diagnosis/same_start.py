@@ -22,6 +22,16 @@ ADVICE = {
 }
 
 
+OWN = {
+    "init_from": "Load one checkpoint into what was not taken, or seed both runs alike (`align capture --seed 1`).",
+    "batches_from": (
+        "What the script makes itself (noise, batches without a DataLoader) is not taken: seed both runs alike "
+        "(`align capture --seed 1`), or draw it on the CPU."
+    ),
+}
+"""What to do about what `--init-from` and `--batches-from` left as it was."""
+
+
 class Circumstance(NamedTuple):
     """One thing that differs in how the captures were made, and what to do about it."""
 
@@ -80,9 +90,13 @@ def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
                 path = PurePath(walk.candidate_path if side == "reference" else walk.reference_path).name
                 file = PurePath(str(source)).name
                 sentence = f"the {side} took its {what} from {file}, and they are not those of the {others}"
+                advice = f"Take them from the capture that is compared with: `align capture {option} {path}`."
                 if run.same_start.get(count) == 0:
                     sentence = f"the {side} was to take its {what} from {file} and found none of its own there"
-                advice = f"Take them from the capture that is compared with: `align capture {option} {path}`."
+                    advice = OWN[name]
+                elif file == path:
+                    sentence = f"the {side} took its {what} from {file}, and some that differ are its own"
+                    advice = OWN[name]
                 yield Circumstance(name, sentence, advice)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from align import metrics, sketch, wording
 from align.comparison import Walk
 from align.pairing import Pair
-from align.records import Comparison, Kind, ModuleInfo, Origin, Phase, Place, Status, TensorKey
+from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Place, Status, TensorKey, TimelineRow
+from align.nonfinite import SCALED_PHASES
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -21,12 +23,6 @@ SAME_SUM = 1e-6
 
 SMALLEST_REORDERING = 0.01
 """Rounding leaves the extremes and the sums as they are, too; values in another order differ by more."""
-
-SAME_START_ADVICE = (
-    "To compare the scripts as they are, capture the reference with `align capture --keep init,batches`, the candidate "
-    "with `align capture --init-from REF.h5 --batches-from REF.h5`, and both with `--no-dropout`."
-)
-"""How both runs get the same weights and batches, and no masks."""
 
 RANDOM_CLASSES = ("Dropout", "DropPath", "DropBlock", "StochasticDepth")
 
@@ -71,6 +67,8 @@ def code_of(suspect: Suspect) -> str:
         return f"{owner} (loss)" if suspect.owner == SCRIPT and key.phase is Phase.BACKWARD else owner
     if key.slot.startswith("output"):
         return f"{owner} after {suspect.sibling}"
+    if suspect.owner == SCRIPT:
+        return owner
     return f"{owner} between {suspect.sibling} and {key.name}"
 
 
@@ -221,6 +219,63 @@ def carried_on(comparisons: tuple[Comparison, ...], first: Comparison) -> int:
         comparison is not first and comparison.status in {Status.PROPAGATED, Status.NONFINITE}
         for comparison in comparisons
     )
+
+
+def loss_scales(walk: Walk, key: TensorKey) -> tuple[float, float] | None:
+    """What the losses of both runs were multiplied by, where that differs and the tensor is made with it."""
+    if key.phase not in SCALED_PHASES:
+        return None
+    ours, theirs = (
+        _loss_scale(key.step, timeline, facts.get(key.step, ()))
+        for timeline, facts in (
+            (walk.reference_timeline, walk.reference_facts),
+            (walk.candidate_timeline, walk.candidate_facts),
+        )
+    )
+    return (ours, theirs) if ours != theirs else None
+
+
+def _loss_scale(step: int, timeline: Sequence[TimelineRow], facts: Iterable[Fact]) -> float:
+    """The loss scale of a step, 1 where nothing scaled the loss; a file that broke off has it among the facts only."""
+    known = [row.loss_scale for row in timeline if row.step == step]
+    known += [
+        float(fact.value)
+        for fact in facts
+        if fact.key.phase is Phase.SCALER and fact.key.slot == "scale" and isinstance(fact.value, int | float)
+    ]
+    return next((scale for scale in known if math.isfinite(scale) and scale > 0.0), 1.0)
+
+
+def tell_loss_scales(scales: tuple[float, float] | None) -> str:
+    """A sentence with both loss scales, after a blank; empty where they are alike."""
+    if scales is None:
+        return ""
+    ours, theirs = (wording.loss_scale(scale) if scale != 1.0 else "1 (none)" for scale in scales)
+    return f" The loss scale is {ours} in the reference and {theirs} in the candidate."
+
+
+def same_start_advice(walk: Walk) -> str:
+    """How both runs get the same weights and batches, and no masks; empty where all of that was done."""
+    kept = [what for what in ("init", "batches") if not was_taken(walk, f"{what}_from")]
+    off = all(run.same_start.get("no_dropout") for run in (walk.reference, walk.candidate))
+    taking = " ".join(f"--{what}-from REF.h5" for what in kept)
+    ways = []
+    if kept:
+        ways += [
+            f"the reference with `align capture --keep {','.join(kept)}`",
+            f"the candidate with `align capture {taking}`",
+        ]
+    if not off:
+        ways.append("both with `--no-dropout`" if kept else "both with `align capture --no-dropout`")
+    if not ways:
+        return ""
+    listed = f"{', '.join(ways[:-1])}, and {ways[-1]}" if len(ways) == 3 else wording.listing(ways)  # noqa: PLR2004
+    return f"To compare the scripts as they are, capture {listed}."
+
+
+def was_taken(walk: Walk, name: str) -> bool:
+    """Whether a run was told to take its weights (`init_from`) or its batches (`batches_from`) from a capture."""
+    return any(run.same_start.get(name) for run in (walk.reference, walk.candidate))
 
 
 def capture_advice(name: str) -> str:
