@@ -74,7 +74,12 @@ INDEX_FIELDS = (
     Field("slot", "int32", "Which tensor of that name (position in /names)."),
     Field("micro", "int32", "Forward and backward pass inside the step, from 0."),
     Field("call", "int32", "Call inside the micro-step, from 0."),
-    Field("within", "int32", "Module call whose code was running; an empty name is the script (position in /names)."),
+    Field(
+        "within",
+        "int32",
+        "Module call whose code was running; an empty name is the script (position in /names). Of `input`: the call "
+        "that was given it.",
+    ),
     Field("within_call", "int32", "Number of that call."),
     Field("dtype", "int32", "Torch's name of the dtype, as in float32 or bfloat16 (position in /names)."),
     Field("shape", "int32", "Logical shape, as in 4,512,64; empty for a scalar (position in /names)."),

@@ -98,10 +98,15 @@ Values of tensors have none. A group or table at the top of the file that is not
 
 _SAFETY = """## While it is written
 
-A step appears in the file when it is complete. Inside the file only such changes are made as leave a readable file
-at every moment, with one exception: when a step is finished, the changed parts of the directory are put down together.
-Just before, they are appended to the file as a journal, which is cut off afterwards. A process that is killed in
-these microseconds leaves the journal at the end of the file; `align` then applies it in memory when it reads.
+A step appears in the file when it is complete. What is new is written behind everything that a reader looks at. When a
+step is finished, the changed parts of the directory are appended to the file as a journal; then they are put down
+together and the journal is cut off again. Another process does that, a tiny one that belongs to this file and that no
+signal to the training reaches: when the training is killed, it finishes what it was asked and leaves. So a file opens
+with plain HDF5 in whatever moment its training was killed, at the latest an instant afterwards.
+
+Where this process cannot be started (Windows, an embedded interpreter), or is killed in the same microseconds (a whole
+container at once), the changes may be put down in part. The journal is then at the end of the file, and `align` applies
+it in memory when it reads.
 
 A journal is a sequence of runs (offset and length as 64-bit little-endian integers, then the bytes) and a footer: the
 word `ALIGNJRN`, the length of the runs and their hash, each 64 bits.

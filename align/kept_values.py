@@ -7,7 +7,7 @@ memory: a dataset that is made under its name costs one call of HDF5 less, and m
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,8 @@ class KeptValues:
         """Make room in the file for large values; small ones need none yet."""
         values = Values(source)
         if source.nbytes >= LARGE:
+            # Another thread will write there, where HDF5 may have had something else.
+            self._steady.write_gathered()
             self._place(values)
         elif self._slab * _SLAB + self._used + source.nbytes > MOST_IN_MEMORY:
             self._put_down_small()
@@ -127,7 +129,6 @@ class KeptValues:
         again while thousands of objects are open.
         """
         chain: list[tuple[str, Any]] = []
-        fresh: list[Values] = []
         for order, levels in sorted(paths.items(), key=lambda item: item[1]):
             parent = _parent(group, levels[:-1], chain)
             values, name = handles[order], _utf8(levels[-1])
@@ -138,9 +139,8 @@ class KeptValues:
             else:
                 made = self._dataset(values, parent, name)
                 values.offset, values.home = made.get_offset(), (step, levels)
-                fresh.append(values)
+                self._write_small(values)
             values.named = True
-        self._write_small(fresh)
 
     def _link_again(self, home: tuple[str, tuple[str, ...]], parent: Any, name: bytes, here: tuple[Any, str]) -> None:
         """Give values that were closed when they had got their name another one."""
@@ -216,31 +216,17 @@ class KeptValues:
         small = [values for values in self._unnamed.values() if values.data is not None]
         for values in small:
             self._place(values)
-        self._write_small(small)
+            self._write_small(values)
+        self._steady.write_gathered()
         self._clear_slabs()
 
-    def _write_small(self, small: Iterable[Values]) -> None:
-        """Write values whose datasets were made just now, neighbours in the file at once."""
-        start, end = 0, 0
-        parts: list[memoryview] = []
-        for values in small:
-            if values.data:
-                offset = values.offset
-                if offset != end:
-                    self._write_parts(start, parts)
-                    start = end = offset
-                if values.wait is not None:
-                    values.wait.synchronize()
-                parts.append(values.data)
-                end += len(values.data)
-            values.data = values.wait = None
-        self._write_parts(start, parts)
-
-    def _write_parts(self, start: int, parts: list[memoryview]) -> None:
-        if parts:
-            self._steady.seek(start)
-            self._steady.write(parts[0] if len(parts) == 1 else memoryview(b"".join(parts)))
-            parts.clear()
+    def _write_small(self, values: Values) -> None:
+        """Write values whose dataset was made just now: beside its header, so that both go to the file at once."""
+        if values.data:
+            if values.wait is not None:
+                values.wait.synchronize()
+            self._steady.write_later(values.data, values.offset)
+        values.data = values.wait = None
 
     def _fill_now(self, source: Source, offset: int) -> None:
         """Write large values where HDF5 has put them into space that was in use before."""

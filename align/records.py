@@ -175,7 +175,8 @@ class TensorRecord:
     the same step that is the very same tensor. `hash` is the 64-bit hash of the logical bytes where equality
     matters (integers, batches, initial parameters), else None. `sketch` is float32, K or fewer numbers
     (see `align.sketch`); `resolution` is its own error relative to the tensor's norm.
-    `within` and `within_call` name the module call whose code was running (an empty name is the script).
+    `within` and `within_call` name the module call whose code was running (an empty name is the script); of what a
+    model was given (phase `input`), the call that was given it.
     `total` marks a gradient that holds the contributions of other consumers too. `recomputed` marks what an
     activation checkpoint computed again inside the backward: it carries the micro-step and call of the forward that
     it repeats. `layout` is empty for a plain row-major tensor, else `channels_last`, `strided`, `sparse_coo`, the

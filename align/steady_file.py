@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from align.gathered import GatheredWrites
 from align.hashing import hash_bytes
 from align.put_down import PutDownProcess
 from align.put_down_process import RUN, runs_of
@@ -36,6 +37,7 @@ _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _KEEP_SIZE = 1
 _WORTH_RESERVING = 1 << 20
 _TRY_AGAIN = 64
+_SMALL = 1 << 15
 _REFUSALS = (errno.EINVAL, errno.EOPNOTSUPP, errno.EFAULT)
 """What a system says that cannot write past the page cache, or not from this memory."""
 
@@ -80,6 +82,7 @@ class SteadyFile:
         self._size = os.fstat(descriptor).st_size
         self._settled = self._size
         self._held: dict[int, bytearray] = {}
+        self._gathered = GatheredWrites()
         self._putting_down = False
         self._process = PutDownProcess(descriptor)
         self._direct: int | None = None
@@ -129,6 +132,7 @@ class SteadyFile:
         target = memoryview(buffer).cast("B")
         start, end = self._position, self._position + len(target)
         self._position = end
+        self.write_gathered()
         data = _read(self._descriptor, len(target), start)
         target[: len(data)] = data
         target[len(data) :] = bytes(len(target) - len(data))
@@ -140,18 +144,11 @@ class SteadyFile:
         return len(target)
 
     def write(self, data: memoryview) -> int:
-        """Write at once behind the settled end, hold what lies before it."""
-        source = memoryview(data).cast("B")
+        """Write behind the settled end, small pieces a little later; hold what lies before it."""
         start = self._position
-        self._position += len(source)
-        try:
-            self._store(start, source)
-        except OSError as error:
-            self.error = error
-        except BaseException as stop:  # noqa: BLE001 - whatever a signal handler raises; the writer raises it again
-            self.interruption = stop
-            self._store(start, source)
-        return len(source)
+        self._position += len(data)
+        self._carefully(self._store, start, data)
+        return len(data)
 
     def write_behind(self, data: memoryview, start: int, hurry: bool = False) -> None:  # noqa: FBT001, FBT002
         """Write behind the settled end, from a page of memory to a page of the file; another thread may do it.
@@ -171,6 +168,19 @@ class SteadyFile:
         if len(data) >= _WORTH_RESERVING:
             self._paces.note(time.perf_counter() - begin, len(data), cached=cached)
 
+    def write_later(self, data: memoryview, start: int) -> None:
+        """Write behind the settled end at the next `settle` or `write_gathered`; the memory must stay the same till then."""
+        if start < self._settled:
+            self.seek(start)
+            self.write(data)
+        elif self._mine():
+            self._carefully(self._gather, start, data)
+
+    def write_gathered(self) -> None:
+        """Write the small pieces now: before others get their place, or read them; see `error` and `interruption`."""
+        if self._gathered and self._mine():
+            self._carefully(self._write_gathered)
+
     def truncate(self, size: int) -> int:
         """Set the size; the file on disk follows when all is settled."""
         self._size = size
@@ -181,15 +191,8 @@ class SteadyFile:
 
     def settle(self) -> None:
         """Make all changes take effect together; raises nothing, see `error` and `interruption`."""
-        if not self._mine():
-            return
-        try:
-            self._put_down()
-        except OSError as error:
-            self.error = error
-        except BaseException as stop:  # noqa: BLE001 - as in write
-            self.interruption = stop
-            self._put_down()
+        if self._mine():
+            self._carefully(self._put_down)
 
     def overwrite(self, start: int, data: bytes) -> None:
         """Write inside the settled part without a journal: this still works when the disk is full."""
@@ -242,16 +245,45 @@ class SteadyFile:
             self._never_direct = True
         return not self._never_direct
 
+    def _carefully(self, act: Callable[..., None], *arguments: object) -> None:
+        """Keep what goes wrong in `error`; what a signal handler raises in `interruption`, and do it again."""
+        try:
+            act(*arguments)
+        except OSError as error:
+            self.error = error
+        except BaseException as stop:  # noqa: BLE001 - whatever a signal handler raises; the writer raises it again
+            self.interruption = stop
+            act(*arguments)
+
     def _mine(self) -> bool:
         """A forked child closes and flushes every open HDF5 file when it ends; its writes go nowhere."""
         return self.error is None and os.getpid() == self._owner
 
-    def _store(self, start: int, source: memoryview) -> None:
-        if self._mine():
-            held = min(max(self._settled - start, 0), len(source))
+    def _store(self, start: int, data: memoryview) -> None:
+        if not self._mine():
+            return
+        if start < self._settled:
+            source = memoryview(data).cast("B")
+            held = self._settled - start
             self._hold(start, source[:held])
-            _write(self._descriptor, source[held:], start + held)
-            self._size = max(self._size, start + len(source))
+            start, data = start + held, source[held:]
+        if len(data) > _SMALL:
+            self._write_gathered()
+            _write(self._descriptor, memoryview(data).cast("B"), start)
+        elif len(data):
+            # A copy: the memory is HDF5's.
+            self._gather(start, bytes(data))
+        self._size = max(self._size, start + len(data))
+
+    def _gather(self, start: int, data: bytes | memoryview) -> None:
+        if not self._gathered.add(start, data):
+            self._write_gathered()
+            self._gathered.add(start, data)
+
+    def _write_gathered(self) -> None:
+        for start, run in self._gathered.runs():
+            _write(self._descriptor, memoryview(run), start)
+        self._gathered.clear()
 
     def _hold(self, start: int, data: memoryview) -> None:
         while len(data):
@@ -267,6 +299,7 @@ class SteadyFile:
             data = data[part:]
 
     def _put_down(self) -> None:
+        self._write_gathered()
         runs = list(self._runs())
         if runs:
             self._process.wait()  # a signal handler may have raised before the last answer came

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from align.pairing import NamePairs, Pair
 from align.records import ModuleInfo, Phase, RunInfo
@@ -57,14 +57,12 @@ def learn_precisions(pairs: Iterable[Pair], names: NamePairs, reference: Side, c
         if pair.key.phase is Phase.FORWARD:
             for record, counted in zip((pair.reference, pair.candidate), elements[pair.key.name], strict=True):
                 counted[record.dtype] += record.numel
-    dtypes = {name: tuple(_usual(counted) for counted in sides) for name, sides in elements.items()}
     own: dict[str, Precision] = {}
-    for name in {**reference.modules, **dtypes}:
-        ours, theirs = dtypes.get(name, ((), ()))
-        found = (
-            module_precision(reference.run, reference.modules.get(name), ours),
-            module_precision(candidate.run, candidate.modules.get(names.of(name)), theirs),
+    for name in {**reference.modules, **elements}:
+        sides = zip(
+            (reference, candidate), (name, names.of(name)), elements.get(name, (Counter(), Counter())), strict=True
         )
+        found = [_of_side(side.run, side.modules.get(own_name), counted) for side, own_name, counted in sides]
         precision = coarsest(side for side in found if side is not None)
         if precision is not None:
             own[name] = precision
@@ -72,11 +70,14 @@ def learn_precisions(pairs: Iterable[Pair], names: NamePairs, reference: Side, c
     return Precisions(_with_children(own, reference.modules, whole), whole)
 
 
-def _usual(elements: Counter[str]) -> tuple[str, ...]:
-    """The floating dtypes that more than a few of a module's elements have; of few elements all of them."""
+def _of_side(run: RunInfo, module: ModuleInfo | None, elements: Counter[str]) -> Precision | None:
+    """What one side computes a module in, from how many elements of each dtype it was given and made."""
     floats = {dtype: number for dtype, number in elements.items() if dtype in PRECISIONS}
     total = sum(floats.values())
-    return tuple(dtype for dtype, number in floats.items() if number >= SMALLEST_SHARE * total)
+    rare = {dtype for dtype, number in floats.items() if number < SMALLEST_SHARE * total}
+    if module is not None and module.compute_dtype in rare and not (module.matmul or module.conv):
+        module = replace(module, compute_dtype=None)  # that of the call that was seen first
+    return module_precision(run, module, floats.keys() - rare)
 
 
 def _with_children(

@@ -7,24 +7,18 @@ once.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
-from align.hashing import hash_bytes
-from align.hooks.batch_source import BATCH_SLOT, LOADER, BatchSource
-from align.hooks.calls import argument_names
-from align.hooks.facts import FactLog
+from align.hooks.batch_source import LOADER, BatchSource
+from align.hooks.called_with import CalledWith
+from align.hooks.handed_out import HandedOut, hash_of
 from align.hooks.loader_settings import loader_settings
 from align.hooks.nesting import tensors_in
-from align.hooks.roots import unwrapped
-from align.hooks.trace import KEEP_BATCHES, Call, Forward, Seen, Sighting
-from align.hooks.values import as_array
+from align.hooks.trace import KEEP_BATCHES, Forward, Sighting
 from align.records import Phase
 
 if TYPE_CHECKING:
@@ -36,34 +30,6 @@ MAXIMUM_LOADERS = 64
 """Of how many loaders the settings are kept: some scripts make a new one for every validation."""
 ONE_AHEAD = "accelerate.data_loader"
 """The module whose loaders fetch one batch more than they have given to the script."""
-
-
-@dataclass(slots=True, eq=False)
-class HandedOut:
-    """One batch as it was measured; `offered` says that a forward came after it, `placed` that it has its step."""
-
-    name: str
-    ordinal: int
-    sightings: list[Sighting]
-    offered: bool = False
-    placed: bool = False
-
-    def place(self, call: Call, facts: FactLog, position: int) -> list[Sighting]:
-        """It belongs to this outermost call, as the `position`-th batch of its loader; returns its records."""
-        self.placed = True
-        for sighting in self.sightings:
-            sighting.call = call
-        facts.note(Phase.INPUT, self.name, BATCH_SLOT, self.ordinal, micro=call.micro, call=call.number + position)
-        return self.sightings
-
-    def is_among(self, hashes: set[int]) -> bool:
-        """Whether its largest tensor is one of these."""
-        largest = max(self.sightings, key=lambda sighting: math.prod(sighting.shape), default=None)
-        return largest is not None and hash_of(largest.seen) in hashes
-
-    def likeness(self, hashes: set[int]) -> int:
-        """How many of its tensors are among these."""
-        return sum(hash_of(sighting.seen) in hashes for sighting in self.sightings)
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +57,7 @@ class BatchWatch:
         self._iterators: weakref.WeakKeyDictionary[Any, Loader] = weakref.WeakKeyDictionary()
         self._made = 0
         self._waiting: list[HandedOut] = []
-        self._place = (-1, -1)
-        self._calls = 0
+        self.called_with = CalledWith(recorder, source, kept=KEEP_BATCHES in recorder.options.keep)
 
     # ---- what the loaders do
 
@@ -119,10 +84,13 @@ class BatchWatch:
             loader = self._iterators[iterator] = self._new_loader({})
         ordinal = loader.count
         loader.count += 1
+        batch = HandedOut(loader.name, ordinal, [])
         if self._source is not None:
-            data = self._source.batch(loader.name, ordinal, data, pin=bool(getattr(iterator, "_pin_memory", False)))
+            pin = bool(getattr(iterator, "_pin_memory", False))
+            data, batch.why_not = self._source.batch(loader.name, ordinal, data, pin=pin)
+            batch.source = self._source if self._source.from_loaders else None
         if self._recorder.in_training_thread():
-            self._take_note(loader, ordinal, data, ahead=ahead)
+            self._take_note(loader, batch, data, ahead=ahead)
         return (data,)
 
     def ended(self, iterator: Any) -> None:
@@ -132,7 +100,7 @@ class BatchWatch:
             self._wait(loader.ahead)
             loader.ahead = None
 
-    def _take_note(self, loader: Loader, ordinal: int, data: Any, *, ahead: bool) -> None:
+    def _take_note(self, loader: Loader, batch: HandedOut, data: Any, *, ahead: bool) -> None:
         recorder = self._recorder
         clock = recorder.clock
         coming = clock.step + int(clock.attempted)
@@ -140,9 +108,11 @@ class BatchWatch:
         if loader.ahead is not None:
             self._wait(loader.ahead)
             loader.ahead = None
-        if not wanted or Phase.INPUT not in recorder.trace.phases:
+        batch.noted = Phase.INPUT in recorder.trace.phases
+        if not wanted or not (batch.noted or batch.source is not None):
             return
-        batch = HandedOut(loader.name, ordinal, self._measured(loader.name, data))
+        if batch.noted:
+            batch.sightings = self._measured(loader.name, data)
         if ahead:
             loader.ahead = batch
         else:
@@ -180,7 +150,7 @@ class BatchWatch:
             waiting = _best(waiting, name, given)
         for batch in waiting:
             batch.offered = True
-        forward.batches = waiting
+        forward.batches.extend(waiting)
 
     def evaluated(self) -> None:
         """A trained model runs without gradient: a validation, most likely, of what was handed out last."""
@@ -193,36 +163,12 @@ class BatchWatch:
         """A forward runs that is not captured: what was handed out before it is its own."""
         self._waiting = []
 
-    # ---- what the models are given
-
-    @property
-    def replaces_inputs(self) -> bool:
-        """Whether the models' own arguments are to be replaced."""
-        return self._source is not None and not self._source.from_loaders
-
-    def inputs(self, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """What an outermost module is to be called with in grad mode: arguments and keywords."""
-        recorder = self._recorder
-        if self._source is None or not recorder.roots.resolve(module).trainable:
-            return args, kwargs
-        place = (recorder.clock.step, recorder.trace.micro)
-        self._calls = self._calls + 1 if place == self._place else 0
-        self._place = place
-        return self._source.inputs((*place, self._calls), argument_names(unwrapped(module), args, kwargs), args, kwargs)
-
 
 def fetched_ahead(frame: FrameType) -> bool:
     """Whether the code that takes a batch from a loader keeps it until it has taken the next one."""
     code = frame.f_code
     known = frame.f_globals.get("__name__") == ONE_AHEAD
     return known and (code.co_name == "_fetch_batches" or "next_batch" in code.co_varnames)
-
-
-def hash_of(seen: Seen) -> int | None:
-    """The hash of what was seen; the copy of a device's tensor that waits for it is hashed now."""
-    if seen.hash is None and seen.waiting_copy is not None:
-        seen.hash = hash_bytes(as_array(seen.waiting_copy))
-    return seen.hash
 
 
 def _hashes(sightings: Iterable[Sighting]) -> set[int]:

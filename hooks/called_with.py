@@ -16,16 +16,18 @@ import torch
 from torch import nn
 
 from align.hooks.batch_source import NOT_THERE, BatchSource
+from align.hooks.calls import argument_names
 from align.hooks.handed_out import Given
 from align.hooks.identity import Identities, is_plain
 from align.hooks.nesting import call_tensors, tensors_in, with_tensors
 from align.hooks.roots import unwrapped
-from align.hooks.signatures import argument_names
 from align.records import TensorRecord
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
     from align.hooks.roots import Root
+
+Tensors = Mapping[Any, torch.Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,52 +67,82 @@ class CalledWith:
         """Whether anybody needs to know of calls."""
         return self._kept or self._source is not None
 
-    def called(self, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def called(self, module: nn.Module, args: Any, kwargs: Any, *, gradient: bool) -> tuple[Any, Any]:
         """An outermost call begins; returns the arguments and keywords that it shall have."""
         root = self._recorder.roots.resolve(module)
         name = _name(root, module)
         self.now = None
-        if self._recorder.trains_now() or not root.trainable:
+        if gradient or not root.trainable:
             self.now = Given(name, self._counts[name], [], noted=self._kept)
             self._counts[name] += 1
         if self._source is None:
             return args, kwargs
-        named = {
+        own = {
             (argument, path.removeprefix(".") or "value"): tensor
             for argument, value in argument_names(unwrapped(module), args, kwargs)
             for path, tensor in tensors_in(value, "")
             if not tensor.requires_grad and is_plain(tensor)
         }
-        found = self._from_source(self._source, root, named, dict(call_tensors(args, kwargs)))
-        for tensor in named.values():
-            if id(tensor) not in found:
-                self._passed.remember(tensor, _Passed(name, self._recorder.clock.step, root.trainable))
+        found = self._from_source(self._source, self.now, root, own, dict(call_tensors(args, kwargs)))
+        rest = [tensor for tensor in own.values() if id(tensor) not in found]
+        for tensor in rest:
+            known = self._replaced.find(tensor)
+            if known is None:
+                self._passed.remember(tensor, _Passed(name, self._coming, root.trainable))
+            else:  # given to several models, or several times
+                replacement = known.tensor()
+                found[id(tensor)] = self._source.like(tensor, known.record) if replacement is None else replacement
+        if self.now is not None and root.trainable and found:
+            self.now.source, self.now.why_not = self._source, ""
         return (with_tensors(args, found), with_tensors(kwargs, found)) if found else (args, kwargs)
 
+    @property
+    def _coming(self) -> int:
+        """The step that a forward which begins now would belong to."""
+        return self._recorder.clock.step + int(self._recorder.clock.attempted)
+
     def _from_source(
-        self, source: BatchSource, root: Root, named: Mapping[Any, torch.Tensor], given: Mapping[Any, torch.Tensor]
+        self, source: BatchSource, now: Given | None, root: Root, own: Tensors, given: Tensors
     ) -> dict[int, torch.Tensor]:
-        """The tensors that replace those of the script, by the identity of these."""
-        found: dict[int, torch.Tensor] = {}
-        why_not, there = NOT_THERE, {}
-        if self.now is not None:
-            which = (self.now.name, self.now.ordinal)
-            there, here = source.inputs(*which), named
-            if not there:
-                there, here = source.inputs_of_teacher(*which), given
-            here = {slot: here[slot] for slot in there if slot in here}
-        if there:
-            why_not = self._worked_with(root, here)
-            found, why_not = source.inputs_like(here, there, why_not)
-        for slot, tensor in here.items() if found else ():
+        """What the other run's call was given, by the identity of the script's tensors."""
+        if now is None:
+            return {}
+        what = f"call {now.ordinal} of {now.name}"
+        there, here = source.inputs(now.name, now.ordinal), own
+        if not there:
+            there, here = source.inputs_of_teacher(now.name, now.ordinal), given
+        if not there:
+            if root.trainable and not all(map(self._recorder.trace.computed, own.values())):
+                now.source, now.why_not = source, f"{what}: {NOT_THERE}"
+            return {}
+        common = {slot: here[slot] for slot in there if slot in here}
+        found, why_not = source.replacements(common, there, self._worked_with(root, common), whole=False)
+        if why_not:
+            source.tell(f"What {what} is given was", why_not)
+        if root.trainable:
+            now.source, now.why_not = source, f"{what}: {why_not}" if why_not else ""
+        for slot, tensor in common.items() if found else ():
             self._replaced.remember(tensor, _Replacement(weakref.ref(found[id(tensor)]), there[slot]))
-        rest = [tensor for tensor in named.values() if id(tensor) not in found]
-        again = {id(tensor): known for tensor in rest if (known := self._replaced.find(tensor)) is not None}
-        if found or not there:
-            for tensor in rest:
-                if id(tensor) in again:
-                    known = again[id(tensor)]
-                    found[id(tensor)] = known.tensor() or source.like(tensor, known.record)
-        if self.now is not None and root.trainable and (there or not all(map(self._recorder.trace.computed, rest))):
-            self.now.source, self.now.why_not = source, "" if found else why_not
         return found
+
+    def _worked_with(self, root: Root, tensors: Tensors) -> str:
+        """Why these cannot be replaced: another model has worked with them in this step. Empty if none has."""
+        for tensor in tensors.values():
+            passed = self._passed.find(tensor)
+            if passed is None or passed.step != self._coming:
+                continue
+            if not passed.trained:
+                return f"{passed.name} was called with it before, and what that was given is not in it"
+            if root.trainable:
+                self._recorder.note_trouble(
+                    f"{passed.name} was called without gradient with what was replaced only afterwards"
+                )
+        return ""
+
+
+def _name(root: Root, module: nn.Module) -> str:
+    """The name of the module that is called, wrappers left out."""
+    inner = unwrapped(module)
+    if id(inner) not in root.names:
+        root.read()
+    return root.names.get(id(inner), f"<{type(inner).__name__}>")

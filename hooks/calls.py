@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 from align.hooks.autocast import autocast_dtype
 from align.hooks.configuration import configuration_of
@@ -79,10 +80,9 @@ class CallWatch:
         in_backward = torch._C._current_graph_task_id() != -1
         stack = self.stack
         if not stack and not in_backward:
-            self._recorder.outermost_call_begins(module)
-            if self._recorder.batches.replaces_inputs and self._recorder.trains_now():
-                given = self._recorder.guarded(self._recorder.batches.inputs, module, args, kwargs)
-                args, kwargs = given or (args, kwargs)
+            if isinstance(module, ParametrizationList) and not self._recorder.roots.has(module):
+                return self._run_unseen(original, module, args, kwargs)
+            args, kwargs = self._begins(module, args, kwargs)
         if not stack and not self._recorder.clock.next_forward_wanted:
             return self._run_unwatched(original, module, args, kwargs)
         self._local.gradient = self._recorder.trains_now()
@@ -108,11 +108,25 @@ class CallWatch:
             self._recorder.guarded(self._close, frame, result)
         return result
 
+    def _begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> tuple[Any, Any]:
+        """An outermost call begins; returns what it is to be called with."""
+        recorder = self._recorder
+        recorder.outermost_call_begins(module)
+        called_with = recorder.batches.called_with
+        if not called_with.follows:
+            return args, kwargs
+        given = recorder.guarded(called_with.called, module, args, kwargs, gradient=recorder.trains_now())
+        return given or (args, kwargs)
+
     def _run_unwatched(
         self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any
     ) -> Any:
         """Run an outermost call outside the captured steps; the calls inside it are not even looked at."""
         self._recorder.batches.pass_by()
+        return self._run_unseen(original, module, args, kwargs)
+
+    def _run_unseen(self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """The same for what is no forward at all, as a weight that is computed while its model is being made."""
         self._local.unwatched = True
         try:
             return original(module, *args, **kwargs)
@@ -171,8 +185,11 @@ class CallWatch:
         recorder.trace.begin(forward)
         recorder.checkpoints.forward_begins(forward)
         frame.call = self._new_call(self._name(root, module, None), None, forward)
-        if root.trainable and Phase.INPUT in recorder.trace.phases:
-            self._see_batch(module, frame.call, args, kwargs)
+        if recorder.batches.called_with.now is not None:
+            forward.batches.append(recorder.batches.called_with.now)
+        if root.trainable:
+            if Phase.INPUT in recorder.trace.phases:
+                self._see_batch(module, frame.call, args, kwargs)
             recorder.batches.offer(forward)
         return frame
 
@@ -245,8 +262,10 @@ class CallWatch:
         tensors = call_tensors(args, kwargs)
         trace = self._recorder.trace
         if Phase.FORWARD in trace.phases and self._recorder.wants(call.name):
+            # What a model without gradient is given has no record as an input of its own.
+            kept = KEEP_BATCHES in self._recorder.options.keep and call.parent is None and call.forward.teacher
             for slot, tensor in tensors:
-                trace.see(Phase.FORWARD, call.name, slot, tensor, call=call)
+                trace.see(Phase.FORWARD, call.name, slot, tensor, call=call, keep=kept and not trace.computed(tensor))
         self._note_edges(frame, tensors)
 
     def _note_edges(self, frame: Frame, tensors: list[tuple[str, torch.Tensor]]) -> None:

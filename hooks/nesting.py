@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 MAXIMUM_DEPTH = 8
@@ -37,6 +38,19 @@ def _items(value: Any) -> Iterator[tuple[Any, Any]]:
     elif is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
             yield field.name, getattr(value, field.name, None)
+
+
+def numbers_in(value: Any, path: str, above: tuple[int, ...] = ()) -> Iterator[str]:
+    """Yield the path of every number and array that is no tensor, in the same containers.
+
+    >>> list(numbers_in({"a": torch.ones(1), "lengths": [3, 5], "name": "x"}, ""))
+    ['.lengths.0', '.lengths.1']
+    """
+    if isinstance(value, (bool, int, float, complex, np.ndarray, np.generic)):
+        yield path
+    elif not isinstance(value, torch.Tensor) and len(above) < MAXIMUM_DEPTH and id(value) not in above:
+        for name, item in _items(value):
+            yield from numbers_in(item, f"{path}.{name}", (*above, id(value)))
 
 
 def call_tensors(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[tuple[str, torch.Tensor]]:

@@ -150,7 +150,7 @@ def _only_drops(module: nn.Module) -> bool:
     return named_so and module.training and not module._modules and next(module.parameters(), None) is None
 
 
-def _let_through(original: Callable[..., Any]) -> Callable[..., Tensor]:
+def _let_through(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A function of torch.nn.functional that lets its input through; TorchScript can compile it."""
 
     def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002, FBT001, FBT002
@@ -164,7 +164,7 @@ def _let_through(original: Callable[..., Any]) -> Callable[..., Tensor]:
     return dropout
 
 
-def _let_through_operator(original: Callable[..., Any]) -> Callable[..., Tensor]:
+def _let_through_operator(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same for the operators of the namespace torch."""
 
     def dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT001
@@ -178,7 +178,7 @@ def _let_through_operator(original: Callable[..., Any]) -> Callable[..., Tensor]
     return dropout
 
 
-def _let_through_in_place(original: Callable[..., Any]) -> Callable[..., Tensor]:
+def _let_through_in_place(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The same for those that change their input, which then gives back that."""
 
     def dropout(input: Tensor, p: float, train: bool) -> Tensor:  # noqa: A002, FBT001

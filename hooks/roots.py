@@ -125,6 +125,10 @@ class Roots:
         self._by_module[id(module)] = root
         return root
 
+    def has(self, module: nn.Module) -> bool:
+        """Whether a module belongs to a known root."""
+        return any(id(module) in root.names and root.reference() is not None for root in self.known)
+
     def adopt(self) -> list[Root]:
         """Find the modules that an optimizer trains though neither they nor what holds them has been called yet."""
         found = []

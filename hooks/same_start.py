@@ -18,6 +18,7 @@ import torch
 
 from align.capture_file import Capture, find_ranks, open_capture
 from align.errors import CaptureError
+from align.hooks.batch_source import CALL_SLOT, LOADER
 from align.records import INIT_STEP, Phase
 
 DETERMINISTIC_LEVEL = 1
@@ -86,10 +87,19 @@ def sentence(facts: Mapping[str, Any]) -> str:
     if "init_from" in facts:
         done.append(f"{_count(facts.get('init_tensors', 0), 'initial tensor')} from {facts['init_from']}")
     if "batches_from" in facts:
-        batches = _count(facts.get("batches_taken", 0), "batch", "batches")
-        given = f" ({AS_INPUTS})" if "batches_as" in facts else ""
-        done.append(f"{batches} from {facts['batches_from']}{given}")
+        done.append(_batches(facts))
     return f"same start: {', '.join(done)}" if done else ""
+
+
+def _batches(facts: Mapping[str, Any]) -> str:
+    """`2 of 3 batches from ref.h5 (batch 2 of <DataLoader>: not in it)`, of the captured steps."""
+    taken, missed = facts.get("batches_taken", 0), facts.get("batches_missed", 0)
+    batches = f"{taken:,} of {taken + missed:,} batches" if missed else _count(taken, "batch", "batches")
+    remarks = [facts["batches_why_missed"]] if missed else []
+    if "batches_as" in facts:
+        remarks.append(AS_INPUTS)
+    behind = f" ({'; '.join(remarks)})" if remarks else ""
+    return f"{batches} from {facts['batches_from']}{behind}"
 
 
 def _count(count: int, one: str, many: str = "") -> str:
@@ -100,7 +110,7 @@ def open_initial(path: str, output: Path) -> Capture:
     """Open the capture whose initial weights are to be taken; says in a sentence why that cannot be."""
     capture = _open_reference("initial weights", path, output)
     if not capture.has_init:
-        why = "it holds none (its steps or phases left them out). Capture it again from step 0 on with --keep init."
+        why = "it holds none (its phases or modules left them out). Capture it again with --keep init."
     elif not any(record.has_values for record in capture.records(INIT_STEP)):
         why = "it holds no values of them. Capture it again with --keep init."
     else:
@@ -112,13 +122,17 @@ def open_initial(path: str, output: Path) -> Capture:
 def open_batches(path: str, output: Path) -> Capture:
     """Open the capture whose batches are to be taken; says in a sentence why that cannot be."""
     capture = _open_reference("batches", path, output)
-    inputs = (record for step in capture.steps for record in capture.records(step) if record.key.phase is Phase.INPUT)
-    if any(record.has_values for record in inputs):
-        return capture
+    why = "it holds no values of them. Capture it again with --keep batches."
+    for step in capture.steps:
+        inputs = [one for one in capture.records(step) if one.key.phase is Phase.INPUT and one.has_values]
+        if any(one.key.name.startswith(LOADER) for one in inputs):
+            return capture
+        if inputs and any(fact.key.slot == CALL_SLOT for fact in capture.facts(step)):
+            return capture
+        if inputs:
+            why = "it does not say which call of which model they were for. Capture it again with --keep batches."
     capture.close()
-    raise CaptureError(
-        f"Cannot take batches from '{path}': it holds no values of them. Capture it again with --keep batches."
-    )
+    raise CaptureError(f"Cannot take batches from '{path}': {why}")
 
 
 def _open_reference(what: str, path: str, output: Path) -> Capture:

@@ -103,7 +103,7 @@ class StartControl:
         self.first_step_over(without_module)
         if self.batches is not None:
             self.batches.close()
-            if not self.batches.taken:
+            if not self.batches.used:
                 self._trouble(f"No batch was taken from '{self._asked.batches_from}': no batch of this run is in it")
 
     def remove(self) -> None:
@@ -117,6 +117,9 @@ class StartControl:
             facts["init_tensors"] = self._initial.taken
         if self.batches is not None:
             facts["batches_taken"] = self.batches.taken
+            if self.batches.missed:
+                facts["batches_missed"] = self.batches.missed
+                facts["batches_why_missed"] = self.batches.why_missed
             if not self.batches.from_loaders:
                 facts["batches_as"] = "inputs"
         return facts

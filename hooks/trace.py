@@ -25,11 +25,11 @@ from align.hooks.layout import layout_of
 from align.hooks.measure import Measured, Measurements
 from align.hooks.odd_tensors import local_of
 from align.hooks.options import Options
-from align.hooks.values import TensorSource, as_array, dtype_name
+from align.hooks.values import TensorSource, as_array, dtype_name, repeats_itself
 from align.records import INIT_STEP, Detail, Phase, TensorKey, TensorRecord
 
 if TYPE_CHECKING:
-    from align.hooks.batches import HandedOut
+    from align.hooks.handed_out import HandedOut
     from align.hooks.roots import Root
 
 AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM, Phase.OPTIMIZER)
@@ -274,6 +274,10 @@ class Trace:
 
     def _keep_values(self, seen: Seen, tensor: torch.Tensor) -> None:
         try:
+            if repeats_itself(tensor):
+                shape = list(tensor.shape)
+                self._trouble(f"The values of an expanded {dtype_name(tensor.dtype)} tensor of {shape} are not kept")
+                return
             seen.handle = self.writer.keep(TensorSource(tensor))
         except (RuntimeError, NotImplementedError, TypeError) as error:
             self._trouble(f"Cannot keep the values of a {dtype_name(tensor.dtype)} tensor: {error}")
@@ -417,7 +421,7 @@ class Trace:
 
 def _record(sighting: Sighting, key: TensorKey, order: int, same_as: int | None) -> TensorRecord:
     measured = sighting.seen.measured or Measured()
-    parent = sighting.call.parent if sighting.call is not None else None
+    parent = sighting.call.parent if sighting.call is not None and sighting.phase is not Phase.INPUT else sighting.call
     return TensorRecord(
         key=key, order=order, dtype=sighting.dtype, shape=sighting.shape, stats=measured.stats,
         hash=sighting.seen.hash, sketch=measured.sketch, resolution=measured.resolution, same_as=same_as,

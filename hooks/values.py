@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +21,11 @@ BITS = {
 }
 """Dtypes that numpy lacks, with the integer that holds the same bits."""
 
+MOST_REPEATED = 256 << 20
+"""So many bytes of an expanded tensor are kept whatever it repeats."""
+MOST_REPEATS = 64
+"""How often a larger one may repeat its memory: heads of attention are repeated up to 32 times, masks without end."""
+
 
 def dtype_name(dtype: torch.dtype) -> str:
     """`torch.bfloat16` -> `bfloat16`."""
@@ -37,6 +43,16 @@ def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
         return np.asarray(host.numpy())
     array = np.asarray(host.view(bits).numpy())
     return array.view(np.uint16) if bits is torch.int16 else array
+
+
+def repeats_itself(tensor: torch.Tensor) -> bool:
+    """Whether so few different places of memory appear so often that the values are not worth their bytes."""
+    nbytes = tensor.numel() * tensor.element_size()
+    if nbytes <= MOST_REPEATED:
+        return False
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    places = math.prod(size for size, stride in pairs if stride) * tensor.element_size()
+    return nbytes > MOST_REPEATS * min(places, tensor.untyped_storage().nbytes())
 
 
 class TensorSource:

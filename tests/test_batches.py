@@ -286,7 +286,10 @@ def test_batches_of_every_kind_are_taken_from_another_run(
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        (DataLoader(TensorDataset(X, Y), batch_size=6), "0 is float32 (6, 4) here and float32 (8, 4) there"),
+        (
+            DataLoader(TensorDataset(X[:, None], Y), batch_size=8),
+            "0 is float32 (8, 1, 4) here and float32 (8, 4) there",
+        ),
         (DataLoader(TensorDataset(X.double(), Y), batch_size=8), "0 is float64 (8, 4) here and float32 (8, 4) there"),
         (DataLoader(TensorDataset(X, Y, Y), batch_size=8), "2 is not in it"),
     ],
@@ -298,13 +301,17 @@ def test_a_batch_of_another_structure_is_not_taken(tmp_path: Path, other: Any, r
     path = tmp_path / "one.h5"
     with align.Recorder(path, keep=["batches"], steps="0"):
         train(model(), DataLoader(TensorDataset(X, Y), batch_size=8))
-    net = model().to(other.dataset.tensors[0].dtype)
+    net = nn.Sequential(nn.Flatten(), model()).to(other.dataset.tensors[0].dtype)
     with align.Recorder(tmp_path / "two.h5", same_start=SameStart(batches_from=str(path))) as recorder:
         train(net, other)
     assert recorder.notes() == (
         f"Batch 0 of <DataLoader> was not taken from '{path}': {reason}",
         f"No batch was taken from '{path}': no batch of this run is in it",
     )
+    assert recorder.run_info.same_start == {
+        "batches_from": str(path), "batches_taken": 0, "batches_missed": 3,
+        "batches_why_missed": f"batch 0 of <DataLoader>: {reason}",
+    }  # fmt: skip
 
 
 # ---- settings

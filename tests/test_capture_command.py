@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from align.capture_file import open_capture
+from align.records import INIT_STEP, Phase
 from tests.running import BENIGN, ROOT, STEPS, align, environment, python
 
 TINY = STEPS / "accumulation.py"
@@ -146,6 +147,28 @@ def test_modules_and_phases_choose_what_is_kept(tmp_path: Path) -> None:
         assert {str(record.key.phase) for record in records} == {"forward", "gradient"}
         assert all(record.sketch is None for record in records)
         assert not capture.has_init
+
+
+@pytest.mark.parametrize(
+    ("options", "phases"),
+    [
+        (["--phases", "optimizer"], {"input"}),
+        (["--modules", "0", "--phases", "gradient"], {"input", "gradient"}),
+        (["--steps", "0,2", "--phases", "init,param"], {"input", "param"}),
+    ],
+)
+def test_what_is_kept_is_kept_whatever_is_left_out(tmp_path: Path, options: list[str], phases: set[str]) -> None:
+    path = tmp_path / "run.h5"
+    captured = align("capture", "-o", path, *options, "--keep", "init,batches", script(tmp_path, TRAINING))
+    assert captured.code == 0, captured.stderr
+    with open_capture(path) as capture:
+        records = capture.records(INIT_STEP)
+        assert [(record.key.name, record.key.slot, record.has_values) for record in records] == [
+            ("0", "weight", True), ("0", "bias", True), ("2", "weight", True), ("2", "bias", True),
+        ]  # fmt: skip
+        for step in capture.steps:
+            assert {str(record.key.phase) for record in capture.records(step)} == phases
+            assert [record.has_values for record in capture.records(step) if record.key.phase is Phase.INPUT] == [True]
 
 
 def test_values_are_plain_hdf5_under_their_names(tmp_path: Path) -> None:

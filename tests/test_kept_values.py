@@ -21,12 +21,15 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from torch import nn
 
+import align
 from align import staging, steady_file
 from align.capture_file import CaptureWriter, open_capture
 from align.capture_writer import Handle
 from align.errors import CaptureFileError
-from align.hooks.values import TensorSource, as_array, dtype_name
+from align.hooks import values as of_tensors
+from align.hooks.values import TensorSource, as_array, dtype_name, repeats_itself
 from align.kept_values import LARGE, MOST_IN_MEMORY
 from align.records import INIT_STEP, Phase, RunInfo, TensorKey, TensorRecord
 from align.staging import BUFFER_SIZE
@@ -454,6 +457,56 @@ def test_memory_that_the_system_refuses_for_direct_writing_goes_through_the_page
     file.close()
     content = (tmp_path / "a").read_bytes()
     assert content == bytes(4096) + data[1:] + bytes(40_960 - 24_096) + data[1:]
+
+
+MANY = 1 << 27
+
+
+@pytest.mark.parametrize(
+    ("tensor", "expected"),
+    [
+        (torch.ones(1).expand(MANY), True),
+        (torch.ones(1000).expand(MANY // 500, 1000), True),
+        (torch.ones(MANY >> 8)[:3].unsqueeze(1).expand(3, MANY // 3), True),
+        (torch.ones(1000).as_strided((MANY // 500, 1000), (0, 1)), True),
+        (torch.ones(MANY >> 6).expand(64, MANY >> 6), False),
+        (torch.ones(1).expand(MANY >> 1), False),
+        (torch.ones(MANY, dtype=torch.int8).view(torch.float32), False),
+        (torch.ones(0).expand(MANY, 0), False),
+    ],
+    ids=["one", "rows", "slice", "strides", "64 times", "256 MiB", "itself", "nothing"],
+)
+def test_what_repeats_a_little_memory_very_often_is_told(tensor: torch.Tensor, expected: bool) -> None:
+    assert repeats_itself(tensor) is expected
+
+
+def test_values_of_an_expanded_tensor_are_not_written_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_tensors, "MOST_REPEATED", 1000)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3, 1))
+            self.same, self.few = nn.Identity(), nn.Identity()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.same(self.weight.expand(3, 300)).mean() + self.few(self.weight.expand(3, 64)).mean() + x.mean()
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with align.Recorder(tmp_path / "run.h5", detail="tensors") as recorder:
+        for _ in range(2):
+            model(torch.ones(2)).backward()
+            optimizer.step()
+    told = "The values of an expanded float32 tensor of [3, 300] are not kept"
+    assert set(recorder.troubles) == {told}
+    with align.open(tmp_path / "run.h5") as capture:
+        kept = {record.key.name: record for record in capture.records(1) if record.key.slot == "output.0"}
+        assert (kept["same"].has_values, kept["few"].has_values) == (False, True)
+        assert kept["same"].stats is not None
+        assert kept["same"].stats.count == 900
+        assert capture.values(kept["few"]).shape == (3, 64)
+        assert any("expanded" in note for note in capture.run.notes)
 
 
 def test_no_values_are_kept_beyond_the_size_that_is_allowed(tmp_path: Path) -> None:

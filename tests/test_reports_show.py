@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from align.errors import UsageError
-from align.records import INIT_STEP, Fact, FactValue, ModuleInfo, Phase, TensorKey, TensorRecord
+from align.records import INIT_STEP, Fact, FactValue, ModuleInfo, Phase, TensorKey, TensorRecord, TensorStats
 from align.reports.show import Contents, show_text
 from tests import report_samples
 
@@ -125,3 +125,46 @@ def test_a_name_in_an_empty_capture_is_a_sentence() -> None:
         show_text(Contents("npu.h5", report_samples.NPU, {}, {INIT_STEP: ()}), ("x",))
 
     assert str(caught.value) == "Cannot show 'x': 'npu.h5' holds no tensor. Capture it again with --steps 0:1."
+
+
+@pytest.mark.parametrize(
+    ("alive", "steps", "ending"),
+    [
+        (True, 37, "unfinished: still running; the last finished step is 36"),
+        (False, 37, "unfinished: killed; the last finished step is 36"),
+        (None, 37, "unfinished: killed or still running; the last finished step is 36"),
+        (False, 0, "unfinished: killed; no step is finished"),
+    ],
+)
+def test_an_unfinished_capture_says_what_is_known(alive: bool | None, steps: int, ending: str) -> None:
+    run = dataclasses.replace(report_samples.NPU, outcome="unfinished")
+    held = Contents("npu.h5", run, {}, {}, report_samples.timeline(steps), alive=alive)
+
+    assert show_text(held).splitlines()[0] == f"npu.h5: {ending}, align 0.1.0, format {run.format_version}"
+
+
+def test_values_are_shown_whole_and_nested_tensors_by_their_elements() -> None:
+    kinds: dict[str, tuple[str, str, list[float | complex]]] = {
+        "complex": ("complex64", "", [0.5 - 1.25j, complex(2.0, float("inf"))]),
+        "integer": ("int64", "", [2**63 - 1, -3]),
+        "parts": ("float32", "nested", []),
+    }
+    stats = TensorStats(count=30, minimum=-1.5, maximum=2.5, total=3.0, total_squares=30.0)
+    records = [
+        TensorRecord(
+            TensorKey(0, Phase.FORWARD, "fc", slot), order, dtype, () if layout else (30,), stats, layout=layout
+        )
+        for order, (slot, (dtype, layout, _)) in enumerate(kinds.items())
+    ]
+    values = {(0, order): shown for order, (_, _, shown) in enumerate(kinds.values())}
+    text = show_text(Contents("npu.h5", report_samples.NPU, {}, {0: records}, values=values), ("fc",))
+
+    assert text == (
+        "           dtype      shape           min    max    mean    rms  zeros  NaN  Inf  hash  remarks\n"
+        "step 0, forward: fc\n"
+        "  complex  complex64  [30]         -1.500  2.500  0.1000  1.000  0.0 %    0    0\n"
+        "      values: 0.5000 - 1.250i, 2.000 + Infi ... (2 of 30)\n"
+        "  integer  int64      [30]             -1      2  0.1000  1.000  0.0 %    0    0\n"
+        "      values: 9,223,372,036,854,775,807, -3 ... (2 of 30)\n"
+        "  parts    fp32       30 elements  -1.500  2.500  0.1000  1.000  0.0 %    0    0        nested\n"
+    )

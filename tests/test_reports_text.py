@@ -104,6 +104,11 @@ def test_hostile_names_are_shown_as_escapes() -> None:
          "the reference took its initial weights from x.h5."),
         (({}, {"batches_from": "y.h5", "batches_as": "inputs"}),
          "the candidate took its batches (its targets are its own) from y.h5."),
+        (({}, {"init_from": "x.h5", "batches_from": "x.h5", "batches_taken": 1, "batches_missed": 2}),
+         "the candidate took its initial weights and 1 of 3 batches from x.h5."),
+        (({}, {"batches_from": "x.h5", "batches_taken": 1, "batches_missed": 2}),
+         "the candidate took 1 of 3 batches from x.h5."),
+        (({}, {"batches_from": "x.h5", "batches_taken": 0, "batches_missed": 3}), ""),
     ],
 )  # fmt: skip
 def test_the_same_start_is_one_sentence(starts: tuple[dict[str, object], dict[str, object]], sentence: str) -> None:

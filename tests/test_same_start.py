@@ -358,8 +358,8 @@ def test_captures_without_the_values_are_refused(tmp_path: Path) -> None:
         with pytest.raises(CaptureError) as refused, align.Recorder(tmp_path / "two.h5", same_start=asked):
             pass
         assert str(refused.value) == sentence
-    recorded(tmp_path / "later.h5", nn.Linear(4, 3), phases=["forward"], keep=["init"])
-    with pytest.raises(CaptureError, match=r"it holds none \(its steps or phases left them out\)\. Capture it"):
+    recorded(tmp_path / "later.h5", nn.Linear(4, 3), phases=["forward"])
+    with pytest.raises(CaptureError, match=r"it holds none \(its phases or modules left them out\)\. Capture it"):
         recorded(tmp_path / "two.h5", nn.Linear(4, 3), same_start=taken(tmp_path / "later.h5"))
     assert not (tmp_path / "two.h5").exists()
 
@@ -444,12 +444,15 @@ def test_batches_of_another_shape_are_the_scripts_own(tmp_path: Path) -> None:
     recorder = recorded(tmp_path / "two.h5", Flexible(), torch.ones(6, 4), same_start=asked)
     assert recorder.notes() == (
         (
-            f"The inputs of step 0, micro 0 were not taken from '{path}': x.value is float32 (6, 4) here and float32 "
-            "(8, 4) there"
+            f"What call 0 of <Flexible> is given was not taken from '{path}': x.value is float32 (6, 4) here and "
+            "float32 (8, 4) there"
         ),
         f"No batch was taken from '{path}': no batch of this run is in it",
     )
-    assert recorder.run_info.same_start["batches_taken"] == 0
+    assert recorder.run_info.same_start == {
+        "batches_from": str(path), "batches_taken": 0, "batches_missed": 1, "batches_as": "inputs",
+        "batches_why_missed": "call 0 of <Flexible>: x.value is float32 (6, 4) here and float32 (8, 4) there",
+    }  # fmt: skip
 
 
 # ---- seeds and kernels

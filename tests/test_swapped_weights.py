@@ -27,7 +27,7 @@ def adapt(net: nn.Module, steps: int) -> list[dict[str, torch.Tensor]]:
     for _ in range(steps):
         seen.append({name: one.detach().clone() for name, one in net.named_parameters()})
         x = torch.rand(4, 2)
-        weights = dict(net.named_parameters())
+        weights: dict[str, torch.Tensor] = dict(net.named_parameters())
         inner = functional_call(net, weights, (x,)).square().mean()
         gradients = torch.autograd.grad(inner, list(weights.values()), create_graph=True)
         adapted = {name: one - 0.5 * two for (name, one), two in zip(weights.items(), gradients, strict=True)}

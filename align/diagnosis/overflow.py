@@ -88,7 +88,8 @@ def _advice(suspect: Suspect, scales: tuple[float, float] | None) -> str:
             "overflows in its first steps and skips them, one that stays does not."
         )
     return (
-        f"Compare the scale of what enters {_where(suspect)} in both runs; run it in bf16 or fp32, whose range is wider."
+        f"Compare the scale of what enters {_where(suspect)} in both runs; run it in bf16 or fp32, whose range is "
+        "wider."
     )
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from align import metrics, sketch, wording
 from align.comparison import Walk
+from align.nonfinite import SCALED_PHASES
 from align.pairing import Pair
 from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Place, Status, TensorKey, TimelineRow
-from align.nonfinite import SCALED_PHASES
 from align.units import SCRIPT
 from align.walk import Suspect
 
