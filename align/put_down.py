@@ -155,6 +155,7 @@ class PutDownProcess:
             except ConnectionError:
                 pass
             except OSError as error:
+                self._gone()
                 raise OSError("the process that puts down changes neither answers nor ends") from error
         return self._gone()
 

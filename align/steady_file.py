@@ -169,7 +169,7 @@ class SteadyFile:
             self._paces.note(time.perf_counter() - begin, len(data), cached=cached)
 
     def write_later(self, data: memoryview, start: int) -> None:
-        """Write behind the settled end at the next `settle` or `write_gathered`; the memory must stay the same till then."""
+        """Write behind the settled end at the next `settle` or `write_gathered`; the memory must not change before."""
         if start < self._settled:
             self.seek(start)
             self.write(data)

@@ -490,7 +490,9 @@ def test_values_of_an_expanded_tensor_are_not_written_in_full(tmp_path: Path, mo
             self.same, self.few = nn.Identity(), nn.Identity()
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.same(self.weight.expand(3, 300)).mean() + self.few(self.weight.expand(3, 64)).mean() + x.mean()
+            loss = self.same(self.weight.expand(3, 300)).mean() + self.few(self.weight.expand(3, 64)).mean() + x.mean()
+            assert isinstance(loss, torch.Tensor)
+            return loss
 
     model = Model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
