@@ -143,7 +143,7 @@ def test_an_unknown_fact_is_left_out_and_a_missing_one_takes_its_default(tmp_pat
         size = file["run"].dtype.itemsize
         file["run"][()] = seal(json.dumps({"device_type": "npu", "of_tomorrow": 1}).encode()).ljust(size)
     with open_capture(path) as capture:
-        assert capture.run == RunInfo(device_type="npu", format_version=FORMAT_VERSION)
+        assert capture.run == RunInfo(device_type="npu", format_version=FORMAT_VERSION, steps_seen=1)
 
 
 def test_a_step_or_value_that_was_not_captured_is_told(tmp_path: Path) -> None:
