@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from align.hooks.npu_flags import makes_infinities, npu_in_use
+from align.hooks.npu_flags import READER_ERRORS, makes_infinities, npu_in_use
 from align.hooks.timeline import Number, number_from
 
 STATUS_NUMBERS = 8
@@ -44,10 +44,22 @@ class OverflowFlag:
         if self._saturates is None:
             if not npu_in_use():
                 return None
-            self._saturates = not makes_infinities()
+            self._saturates = self._asked()
         reader: Any = getattr(sys.modules["torch_npu"], "npu_get_float_status", None)
         if not self._saturates or reader is None:
             return None
-        with torch.no_grad():
-            status: torch.Tensor = reader(torch.zeros(STATUS_NUMBERS, device="npu"))
-            return status[0]
+        try:
+            with torch.no_grad():
+                status: torch.Tensor = reader(torch.zeros(STATUS_NUMBERS, device="npu"))
+                return status[0]
+        except READER_ERRORS:
+            self._saturates = False  # it cannot be read here: ask no more
+            return None
+
+    @staticmethod
+    def _asked() -> bool:
+        """Whether the device says that it saturates; one that cannot be asked is left alone."""
+        try:
+            return not makes_infinities()
+        except READER_ERRORS:
+            return False
