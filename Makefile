@@ -26,7 +26,7 @@ help:
 demo: $(INSTALLED)
 	$(BIN)/python fixtures/demo.py
 
-# A file stays with one process, since its tests share costly captures; the files start in the order of their names.
+# A file stays with one process, since its tests share costly captures; the longest files start first.
 test: lint chromium
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 

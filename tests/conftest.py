@@ -73,3 +73,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
             pytest.fail(sentence)
         pytest.skip(sentence)
     return Browser(program, tmp_path_factory.mktemp("chromium"))
+
+
+LONG = ("test_benign_pairs.py", "test_ways_of_training.py", "test_workloads.py", "test_bit_identity.py")
+"""Files of a minute and more: they start first, so that no process is left alone with one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
