@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from align.hooks.recorder import Recorder
 from align.hooks.same_start import sentence
 from align.hooks.steps import describe_steps
-
-KILO = 1000
+from align.space_limit import readable_size
 
 
 def last_line(recorder: Recorder, device: str, children: str) -> str:
@@ -59,15 +58,3 @@ def _captured(recorder: Recorder) -> str:
     else:
         why = "no module was called in grad mode and followed by backward and an optimizer step"
     return f"align: captured no step: {why}" + ("; no file was kept" if recorder.empty else f": {recorder.path}")
-
-
-def readable_size(size: int) -> str:
-    """`3.4 MB`."""
-    if size < KILO:
-        return f"{size} bytes"
-    amount = float(size)
-    for unit in ("kB", "MB", "GB"):
-        amount /= KILO
-        if amount < KILO:
-            return f"{amount:.1f} {unit}"
-    return f"{amount / KILO:.1f} TB"
