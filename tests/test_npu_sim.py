@@ -95,7 +95,7 @@ def knobs() -> dict[str, Any]:
 
 def test_every_knob_changes_results_at_rounding_level(knobs: dict[str, Any]) -> None:
     measured = {name: value for name, value in knobs.items() if " " in name}
-    assert len(measured) == 28
+    assert len(measured) == 29
     assert {name: value for name, value in measured.items() if not 0 < max(value) < 6} == {}
 
 
@@ -283,8 +283,8 @@ def test_failed_import_before_torch_leaves_autoload_off() -> None:
 KEYS = "numerics, faults, autocast, broken_cann, hits_file"
 FAULT_KEYS = "op, action, module, nth, call, value, output, backward, rank"
 NUMERIC_KEYS = (
-    "k_chunk, k_reverse, acc_dtype, hf32_matmul, hf32_conv, hf32_bits, flip_reduce, online_softmax, one_pass_norm, "
-    "norm_affine_late, fused_batch_norm, gelu_formula, ulp, ftz, saturate, cpu_fallback"
+    "k_chunk, k_reverse, acc_dtype, hf32_matmul, hf32_conv, hf32_bits, hf32_truncate, flip_reduce, online_softmax, "
+    "one_pass_norm, norm_affine_late, fused_batch_norm, gelu_formula, ulp, ftz, saturate, cpu_fallback"
 )
 WRONG_SETTINGS = {
     "not json": (
