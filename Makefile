@@ -1,6 +1,6 @@
 # make demo      see align find known faults in real training runs, on this machine's CPU
 # make test      lint, types, tests, docs
-# make bench     what capturing costs, and how fast the commands start
+# make bench     what capturing costs, how fast the commands start and captures are compared
 # make lint, make format, make clean
 #
 # Variables: PYTHON, the interpreter that makes .venv (its torch is used when it has one);
@@ -35,6 +35,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/writing.py
 	$(BIN)/python benchmarks/statistics_kernel.py
 	$(BIN)/python benchmarks/start_up.py
+	$(BIN)/python benchmarks/comparing.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -6,8 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,17 +35,17 @@ from align.capture_format import (
     value_path,
 )
 from align.capture_index import StepTables, highest_text, unpack_facts, unpack_records
+from align.damage import ELSEWHERE, reading
 from align.errors import CaptureFileError, NewerCaptureFile, NotACaptureFile, TruncatedCaptureFile
 from align.records import INIT_STEP, Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
 from align.steady_file import SteadyFile
+from align.value_source import ValueSource
 from align.value_types import as_numbers, file_type, storage_dtype
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 UNFINISHED = "unfinished"
 _ATTEMPTS = 3
-_ELSEWHERE = "Copy it again from where it was written, or capture again."
 _MEMBERS = frozenset(entry.path[1:] for entry in LAYOUT if entry.path.count("/") == 1)
-_DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError)
 
 
 class Capture:
@@ -77,7 +76,7 @@ class Capture:
     @cached_property
     def run(self) -> RunInfo:
         """The facts of the run; of one without an end the steps that are known of."""
-        with _reading(self.path):
+        with reading(self.path):
             run = _parse_run(self._file["run"][()], self._version)
             if run.outcome != UNFINISHED:
                 return run
@@ -93,13 +92,13 @@ class Capture:
     @cached_property
     def steps(self) -> list[int]:
         """The captured steps that were finished, without `init`."""
-        with _reading(self.path):
+        with reading(self.path):
             return sorted(step for step in map(step_number, self._file) if step is not None)
 
     @cached_property
     def has_init(self) -> bool:
         """Whether the parameters and buffers before step 0 were captured."""
-        with _reading(self.path):
+        with reading(self.path):
             return step_group(INIT_STEP) in self._file
 
     @cached_property
@@ -107,7 +106,7 @@ class Capture:
         """What was learned of each module, by its name."""
         rows = self._read_table("modules", MODULE_FIELDS)
         texts = self._read_texts(max((max(row[0], row[1], row[3], row[7]) for row in rows), default=-1))
-        with _reading(self.path):
+        with reading(self.path):
             found = [
                 ModuleInfo(
                     name=texts[name],
@@ -118,8 +117,9 @@ class Capture:
                     conv=conv,
                     piecewise=piecewise,
                     config={} if config < 0 else json.loads(texts[config]),
+                    chooses=chooses,
                 )
-                for name, class_name, leaf, dtype, matmul, conv, piecewise, config, _ in rows
+                for name, class_name, leaf, dtype, matmul, conv, piecewise, config, chooses, _ in rows
             ]
         return {module.name: module for module in found}
 
@@ -130,7 +130,7 @@ class Capture:
         names = (TIMELINE_DTYPE.names or ())[:-1]
         optimizer = names.index("optimizer")
         texts = self._read_texts(max((row[optimizer] for row in rows), default=-1))
-        with _reading(self.path):
+        with reading(self.path):
             return [
                 TimelineRow(**{**dict(zip(names, row, strict=False)), "optimizer": texts[row[optimizer]]})
                 for row in rows
@@ -141,7 +141,7 @@ class Capture:
         if step not in self._records:
             tables = self._read_step(step)
             texts = self._read_texts(highest_text(tables.index))
-            with _reading(self.path):
+            with reading(self.path):
                 self._records[step] = unpack_records(step, tables, texts)
         return self._records[step]
 
@@ -150,7 +150,7 @@ class Capture:
         if step not in self._facts:
             tables = self._read_step(step)
             texts = self._read_texts(highest_text(tables.facts))
-            with _reading(self.path):
+            with reading(self.path):
                 self._facts[step] = unpack_facts(step, tables.facts, texts)
         return self._facts[step]
 
@@ -160,22 +160,30 @@ class Capture:
 
     def raw_values(self, record: TensorRecord) -> NDArray[Any]:
         """The values of a record as they were kept; bfloat16 and float8 as unsigned integers."""
-        if not record.has_values:
-            raise CaptureFileError(
-                f"Cannot read the values of '{record.key}' from '{self.path}': they were not kept. "
-                "Capture again with --detail tensors."
-            )
-        with _reading(self.path):
-            dataset = self._file["/".join(value_path(record.key)).encode("utf-8", "surrogatepass")]
+        with reading(self.path):
+            dataset = self._kept(record)
             data = np.empty(dataset.shape, dtype=storage_dtype(record.dtype) or dataset.dtype)
             if data.size:
                 dataset.id.read(h5py.h5s.ALL, h5py.h5s.ALL, data, file_type(record.dtype, data.dtype))
             return data
 
+    def value_source(self, record: TensorRecord) -> ValueSource:
+        """The values of a record to be read in pieces, of whatever size they are."""
+        with reading(self.path):
+            return ValueSource(self.path, self._kept(record), record, self._steady)
+
+    def _kept(self, record: TensorRecord) -> h5py.Dataset:
+        if not record.has_values:
+            raise CaptureFileError(
+                f"Cannot read the values of '{record.key}' from '{self.path}': they were not kept. "
+                "Capture again with --detail tensors."
+            )
+        return self._file["/".join(value_path(record.key)).encode("utf-8", "surrogatepass")]
+
     def _read_texts(self, highest: int) -> list[str]:
         """The texts of /names, at least up to a position; a running capture adds to them."""
         if highest >= len(self._texts):
-            with _reading(self.path):
+            with reading(self.path):
                 table, sums = self._file["name_bytes"], self._file["name_checksums"]
                 table.id.refresh()
                 sums.id.refresh()
@@ -188,7 +196,7 @@ class Capture:
 
     def _read_table(self, name: str, columns: tuple[Field, ...]) -> list[tuple[Any, ...]]:
         """The rows of a table, each checked."""
-        with _reading(self.path):
+        with reading(self.path):
             rows = self._file[name][...]
             check_table(rows, table_dtype(columns, self._version), name)
             found: list[tuple[Any, ...]] = upgraded(rows, columns).tolist()
@@ -204,7 +212,7 @@ class Capture:
             known = ", ".join(map(str, self.steps)) or "none"
             msg = f"Cannot read step {step} from '{self.path}': it was not captured. Captured steps: {known}."
             raise CaptureFileError(msg)
-        with _reading(self.path):
+        with reading(self.path):
             group = self._file[step_group(step)]
             stored = [
                 _member(group, "index", table_dtype(INDEX_FIELDS, self._version)),
@@ -281,7 +289,7 @@ def _open(path: Path) -> Capture:
         file = h5py.File(steady, "r") if steady.recovered else h5py.File(path, "r", locking=False)
     except OSError as error:
         steady.close()
-        msg = f"Cannot read '{path}': {_damage(path, error)}. {_ELSEWHERE}"
+        msg = f"Cannot read '{path}': {_damage(path, error)}. {ELSEWHERE}"
         raise TruncatedCaptureFile(msg) from error
     try:
         version = _check_version(path, file)
@@ -295,28 +303,28 @@ def _open(path: Path) -> Capture:
 
 def _check_version(path: Path, file: h5py.File) -> int:
     """The format version of a file that this align can read."""
-    with _reading(path):
+    with reading(path):
         version = int(file.attrs.get("align_format", 0))
         facts = file["run"][()] if "run" in file else b""
     if not version or not facts:
         msg = f"Cannot read '{path}': it is an HDF5 file, but not a capture. Name a file that 'align capture' wrote."
         raise NotACaptureFile(msg)
     if version > FORMAT_VERSION:
-        with _reading(path):
+        with reading(path):
             author = json.loads(facts).get("align_version", "")
         msg = (
             f"Cannot read '{path}': it has capture format {version}, written by align {author}, and this align "
             f"reads formats up to {FORMAT_VERSION}. Update it with 'pip install -U torch-align'."
         )
         raise NewerCaptureFile(msg)
-    with _reading(path):
+    with reading(path):
         _parse_run(facts, version)
     return version
 
 
 def _check_members(path: Path, file: h5py.File) -> None:
     """Refuse a file with something in it that no capture has: a step whose name is damaged would be overlooked."""
-    with _reading(path):
+    with reading(path):
         unknown = [name for name in file if name not in _MEMBERS and step_number(name) is None]
         if unknown:
             msg = f"it holds '{ascii(unknown[0])[1:-1]}', which no capture has"
@@ -331,18 +339,6 @@ def _damage(path: Path, error: OSError) -> str:
     if stored is None:
         return "its HDF5 structure is damaged"
     return f"it is truncated: {path.stat().st_size} of {stored.group(1)} bytes are there"
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn what h5py says of a damaged file into a sentence."""
-    try:
-        yield
-    except CaptureFileError:
-        raise
-    except _DAMAGE as error:
-        msg = f"Cannot read '{path}': it is damaged ({error}). {_ELSEWHERE}"
-        raise TruncatedCaptureFile(msg) from error
 
 
 def _parse_run(data: bytes, version: int) -> RunInfo:

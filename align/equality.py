@@ -8,6 +8,7 @@ from enum import Enum
 from align import metrics
 from align.pairing import Pair
 from align.tolerance import EQUAL_ULPS, FLOAT32, PRECISIONS, coarsest
+from align.value_reader import ValueReader
 
 
 class Answer(Enum):
@@ -29,8 +30,11 @@ class Equality:
     unit: float = 0.0
 
 
-def judge_equality(pair: Pair) -> Equality:
-    """Equal by hash; a float tensor of other bits is close within 4 unit roundoffs of the coarser dtype."""
+def judge_equality(pair: Pair, values: ValueReader | None = None) -> Equality:
+    """Equal by hash; a float tensor of other bits is close within 4 unit roundoffs of the coarser dtype.
+
+    Kept `values` tell where a sketch cannot.
+    """
     ours, theirs = pair.reference, pair.candidate
     if metrics.identical(pair):
         return Equality(pair, Answer.EQUAL, 0.0)
@@ -45,7 +49,9 @@ def judge_equality(pair: Pair) -> Equality:
     error = metrics.relative_l2(pair)
     if error is None:
         return Equality(pair, Answer.UNKNOWN, None, precision.unit)
-    close = error <= EQUAL_ULPS * precision.unit and not _reordered(pair)
+    allowed = EQUAL_ULPS * precision.unit
+    error = metrics.settled(pair, error, allowed, 1.0, values)
+    close = error <= allowed and not _reordered(pair)
     return Equality(pair, Answer.CLOSE if close else Answer.UNEQUAL, error, precision.unit)
 
 

