@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from align import __version__
-from align.errors import AlignError
+from align.errors import AlignError, UsageError
 
 EXIT_UNKNOWN = 2
 
@@ -99,6 +100,13 @@ def main() -> None:
     metavar="REF.h5",
     help="Same start: train on the batches of a capture that was made with --keep batches, as far as it has any.",
 )
+@click.option(
+    "--perturb",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="SEED",
+    help="Move the initial weights and float inputs by the rounding of the working precision, up or down at random: a "
+    "run that shows `align diff --floor` what rounding does.",
+)
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--strict", is_flag=True, help="Exit with 2 if anything went wrong while capturing.")
 @click.option("--no-transfer", is_flag=True, help="With --device npu: do not redirect cuda calls to the NPU.")
@@ -147,10 +155,32 @@ def capture_now(path: str, steps: int) -> None:
     metavar="OLD=NEW",
     help="Pair reference name OLD with candidate name NEW; =NEW puts all names below NEW.",
 )
+@click.option(
+    "--floor",
+    multiple=True,
+    metavar="RUN.h5",
+    help="A run that shows what rounding does to the reference: captured with --perturb, or a known-good repeat; may "
+    "be repeated.",
+)
+@click.option(
+    "--map",
+    "map_path",
+    metavar="FILE",
+    help="Pair names by rules, one a line: PATTERN -> REPLACEMENT, a regular expression for the begin of reference "
+    "names; the first that matches counts.",
+)
+@click.option(
+    "--limit",
+    type=click.FloatRange(min=1.0, min_open=True),
+    default=7.0,
+    show_default=True,
+    metavar="TIMES",
+    help="A difference is real above so many times its floor. Lower it on devices whose healthy pairs stay below.",
+)
 @click.pass_context
 def diff(
     ctx: click.Context, reference: str, candidate: str, html_path: str | None, json_path: str | None,
-    rename: tuple[str, ...],
+    rename: tuple[str, ...], floor: tuple[str, ...], map_path: str | None, limit: float,
 ) -> None:  # fmt: skip
     """Say where two captured runs first part, and why.
 
@@ -159,9 +189,78 @@ def diff(
     from align.commands import diff_files
     from align.reports.output import EXIT_CODES, show_diff
 
-    result = diff_files(reference, candidate, rename)
+    result = diff_files(reference, candidate, rename, limit=limit, floors=floor, map_path=map_path)
     show_diff(result, html_path=html_path, json_path=json_path)
     ctx.exit(EXIT_CODES[result.verdict])
+
+
+@main.command(
+    "replay",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    options_metavar="[OPTIONS]",
+)
+@click.option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True,
+    help="Where the script runs by the captures: the reference device, or the CPU.",
+)  # fmt: skip
+@click.option(
+    "--precision", type=click.Choice(["same", "fp32", "fp64"]), default="fp64", show_default=True,
+    help="What the replays compute in; same: as the script says, which sees less.",
+)  # fmt: skip
+@click.option("--keep", metavar="FOLDER", help="Keep the replays, which are captures, in this folder.")
+@click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page.")
+@click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
+@click.option("--rename", multiple=True, metavar="OLD=NEW", help="As for `align diff`.")
+@click.option("--map", "map_path", metavar="FILE", help="As for `align diff`.")
+@click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
+@click.argument("reference", metavar="REF.h5")
+@click.argument("candidate", metavar="CAND.h5")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def replay(ctx: click.Context, /, reference: str, candidate: str, script: str, **options: Any) -> None:
+    """Find a fault that rounding hides: run SCRIPT by each capture and compare what it makes of the same inputs.
+
+    Both captures are made with --detail tensors --steps 0:1. SCRIPT is run unchanged, twice, on this machine, and ends
+    after the last captured step; whatever it writes it writes again.
+    """
+    from align.commands import replay_files
+    from align.replay_children import Program
+    from align.reports.output import EXIT_CODES, show_diff
+
+    words = {name: options.pop(name) for name in ("as_module", "device", "precision")}
+    _check_script(script)
+    program = Program(script, options.pop("args"), **words)
+    html_path, json_path = options.pop("html_path"), options.pop("json_path")
+    result = replay_files(
+        reference, candidate, program, _note, keep=options["keep"], renames=options["rename"],
+        map_path=options["map_path"],
+    )  # fmt: skip
+    show_diff(result, html_path=html_path, json_path=json_path)
+    ctx.exit(EXIT_CODES[result.verdict])
+
+
+@main.command(
+    "replay-one",
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--capture", required=True)
+@click.option("-o", "--output", required=True)
+@click.option("--device", default="auto")
+@click.option("--precision", default="same")
+@click.option("--steps", type=int)
+@click.option("--force", is_flag=True)
+@click.option("-m", "as_module", is_flag=True)
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def replay_one(ctx: click.Context, /, script: str, args: tuple[str, ...], **options: Any) -> None:
+    """Run a script once by a capture; `align replay` does so for each of its captures."""
+    from align.hooks.capture import tell
+    from align.hooks.replay_run import ReplayRun, run_replay
+
+    ctx.exit(run_replay(ReplayRun(program=script, arguments=args, **options), tell))
 
 
 @main.command()
@@ -172,6 +271,19 @@ def show(path: str, names: tuple[str, ...]) -> None:
     from align.commands import show_file
 
     click.echo(show_file(path, names))
+
+
+def _check_script(script: str) -> None:
+    """Say where options belong that were written behind the captures."""
+    if script.startswith("-") and not Path(script).exists():
+        raise UsageError(
+            f"Cannot run the script '{script}': the options of align replay stand before the first capture, what "
+            "follows the script is the script's own."
+        )
+
+
+def _note(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -2,33 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from align.capture_file import Capture, find_ranks, open_capture
-from align.comparison import compare
+from align.comparison import Walk, compare
 from align.diagnosis import diagnose
 from align.errors import UsageError
+from align.floor_checks import check_not_perturbed
+from align.judging import Judging
+from align.matching_rules import read_rules
+from align.measured_floor import MeasuredFloor, measured_floor
 from align.records import DiffResult
+from align.replay import Replayed, check_replay, judge_replays
+from align.replay_checks import replayable_steps
+from align.replay_children import Program, keep_folder, replay, temporary_folder
 from align.reports.show import Contents, matches, show_text
 from align.requests import is_alive
+from align.tolerance import LIMIT
 
 VALUES_SHOWN = 8
 
 
-def diff_files(reference: str, candidate: str, renames: Sequence[str] = ()) -> DiffResult:
+def diff_files(
+    reference: str, candidate: str, renames: Sequence[str] = (), *, limit: float = LIMIT, floors: Sequence[str] = (),
+    map_path: str | None = None,
+) -> DiffResult:  # fmt: skip
     """Compare two capture files.
 
-    `renames` are `OLD=NEW` pairs. Raises CaptureFileError for a file that cannot be read, ComparisonError for
-    captures that cannot be compared, UsageError for a rename that cannot be read.
+    `renames` are `OLD=NEW` pairs; above `limit` times its floor a difference is real. `floors` are captures that show
+    what rounding does to the reference: perturbed runs of it, or known-good repeats. `map_path` is a file of rules for
+    names. Raises CaptureFileError for a file that cannot be read, ComparisonError for captures that cannot be
+    compared, UsageError for a rename or rules that cannot be read.
     """
     pairs = [parse_rename(text) for text in renames]
+    rules = read_rules(map_path) if map_path is not None else ()
     with ExitStack() as stack:
+        stack.enter_context(_without_collections())
         first = stack.enter_context(open_capture(one_rank(reference)))
         second = stack.enter_context(open_capture(one_rank(candidate)))
-        return diagnose(compare(first, second, pairs))
+        check_not_perturbed(first, second)
+        others = [stack.enter_context(open_capture(one_rank(path))) for path in floors]
+        floor = measured_floor(first, second, others, pairs) if others else None
+        walk = compare(first, second, pairs, Judging(limit, floor), rules)
+        return diagnose(with_floor(walk, floor) if floor is not None else walk)
+
+
+def replay_files(
+    reference: str, candidate: str, program: Program, say: Callable[[str], None], *, keep: str | None = None,
+    renames: Sequence[str] = (), map_path: str | None = None,
+) -> DiffResult:  # fmt: skip
+    """Run a script once by each of two captures, and judge the captures by these replays.
+
+    `keep` is a folder for the replays, which are deleted otherwise. Raises what `diff_files` does, CaptureError where
+    a capture cannot be replayed, and ReplayError where the script fails or trains another model.
+    """
+    paths = (one_rank(reference), one_rank(candidate))
+    steps = _replayed_steps(paths, renames, map_path)
+    with keep_folder(keep) if keep is not None else temporary_folder() as folder:
+        files = (folder / "reference-replay.h5", folder / "candidate-replay.h5")
+        for path, file in zip(paths, files, strict=True):
+            replay(path, file, program, steps, say)
+        return judge_replay_files((paths[0], files[0]), (paths[1], files[1]), program.script, renames, map_path)
+
+
+def _replayed_steps(paths: Sequence[Path], renames: Sequence[str], map_path: str | None) -> int:
+    """How many steps of both captures can be replayed; what cannot be compared need not be run."""
+    rules = read_rules(map_path) if map_path is not None else ()
+    with open_capture(paths[0]) as first, open_capture(paths[1]) as second:
+        steps = min(len(replayable_steps(capture)) for capture in (first, second))
+        compare(first, second, [parse_rename(text) for text in renames], rules=rules)
+    return steps
+
+
+def judge_replay_files(
+    reference: tuple[Path, Path], candidate: tuple[Path, Path], script: str, renames: Sequence[str] = (),
+    map_path: str | None = None,
+) -> DiffResult:  # fmt: skip
+    """Judge two captures by replays that are there, each given as (capture, replay); raises what `replay_files` does.
+
+    `script` is what was run, for what is said where it trains another model.
+    """
+    rules = read_rules(map_path) if map_path is not None else ()
+    with ExitStack() as stack:
+        stack.enter_context(_without_collections())
+        opened = [stack.enter_context(open_capture(path)) for path in (*reference, *candidate)]
+        sides = (Replayed(*opened[:2]), Replayed(*opened[2:]))
+        for side in sides:
+            check_replay(side, script)
+        walk = compare(opened[0], opened[2], [parse_rename(text) for text in renames], rules=rules)
+        return diagnose(judge_replays(walk, *sides))
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """A comparison makes records by the ten thousand and no cycles; looking for those took a tenth of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def with_floor(walk: Walk, floor: MeasuredFloor) -> Walk:
+    """A walk that says which floor it was held against."""
+    method = f"{floor.method}, statistics only" if walk.statistics_only else floor.method
+    return replace(walk, notes=(*walk.notes, *floor.notes), resolution=replace(walk.resolution, floor_method=method))
 
 
 def show_file(path: str, names: Sequence[str] = ()) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,10 +14,17 @@ from align.capture_file import Capture
 from align.equality import Answer, Equality, judge_equality
 from align.errors import ComparisonError
 from align.flow import is_output
-from align.pairing import NamePairs, Pair, PairedStep, check_same_model, is_walked, pair_names, pair_records
+from align.judging import Judging
+from align.matching_captures import pair_captures
+from align.matching_rules import MapRule
+from align.matching_shards import set_shards_aside
+from align.matching_summary import summarise
+from align.optimizer_replay import FormulaCheck
+from align.pairing import NamePairs, Pair, PairedStep, check_same_model, is_walked, pair_records
 from align.progress import Progress
 from align.records import (
     INIT_STEP,
+    Aspect,
     Comparison,
     Detail,
     Divergence,
@@ -25,6 +32,7 @@ from align.records import (
     Kind,
     ModuleInfo,
     Origin,
+    Pairing,
     Phase,
     Resolution,
     RunInfo,
@@ -38,7 +46,10 @@ from align.units import Precisions, Side, learn_precisions
 from align.updates import (
     UpdateCheck,
 )
+from align.value_reader import ValueReader
 from align.walk import StepResult, Suspect
+
+DEFAULT_JUDGING = Judging()
 
 SMALLEST_JUDGED_SHARE = 0.1
 """Below it nothing is said of the runs, though nothing that was judged differs."""
@@ -51,9 +62,12 @@ class Walk:
     `comparisons` are in the reference's execution order. `initial` are the initial weights and buffers, judged;
     `results` hold each step. `first` is the first place where a difference starts. `dtype_differences` and
     `shape_differences` are the pairs whose dtype or shape differs, the first of each tensor. `notes` say what
-    could not be judged and why. `update_checks` are the updates that were measured, of which
-    the last may differ. `evidence` are the pairs of each step that explain and are not judged: optimizer states,
-    scaler, generators, what was recomputed, batches as the loader gave them. The facts are those of the compared steps.
+    could not be judged and why. `update_checks` are the updates that were measured, of which the last may differ,
+    `formula_checks` those that leave their own settings. `evidence` are the pairs of each step that explain and are not
+    judged: optimizer states, scaler, generators, what was recomputed, batches as the loader gave them. The facts are
+    those of the compared steps.
+    `pairing` says what was paired by other than equal names and numbers; `unpaired_orders` when the tensors that only
+    the reference, only the candidate has were seen.
     """
 
     reference_path: str
@@ -78,9 +92,12 @@ class Walk:
     reference_timeline: tuple[TimelineRow, ...] = ()
     candidate_timeline: tuple[TimelineRow, ...] = ()
     update_checks: tuple[UpdateCheck, ...] = ()
+    formula_checks: tuple[FormulaCheck, ...] = ()
     evidence: tuple[PairedStep, ...] = ()
     reference_facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
     candidate_facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
+    pairing: Pairing = field(default_factory=Pairing)
+    unpaired_orders: tuple[Mapping[TensorKey, int], Mapping[TensorKey, int]] = ({}, {})
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -128,26 +145,56 @@ class Walk:
         return tuple(found for found in self.initial if found.answer is Answer.UNEQUAL)
 
     @property
+    def independent(self) -> tuple[Suspect, ...]:
+        """Where other differences start in the step of the first, beyond what they inherit, one for each code."""
+        if self.first is None or self.first.kind is not Kind.VALUE or self.statistics_only:
+            return ()
+        found: list[Suspect] = []
+        blamed = {self.first.owner, self.first.comparison.key.name}
+        for suspect in next(result.suspects for result in self.results if self.first in result.suspects)[1:]:
+            comparison = suspect.comparison
+            if suspect.kind is Kind.VALUE and comparison.aspect is Aspect.SIZE:
+                if not {suspect.owner, comparison.key.name} & blamed:
+                    found.append(suspect)
+                blamed |= {suspect.owner, comparison.key.name}
+        return tuple(found)
+
+    @property
     def divergence(self) -> Divergence | None:
         """The first tensor that really differs, None when the runs are aligned."""
         return None if self.first is None else _divergence(self.first)
 
 
-def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str, str]] = ()) -> Walk:
-    """Compare two captures; `renames` pair names of the reference with other names of the candidate."""
+def compare(
+    reference: Capture,
+    candidate: Capture,
+    renames: Sequence[tuple[str, str]] = (),
+    judging: Judging = DEFAULT_JUDGING,
+    rules: Sequence[MapRule] = (),
+) -> Walk:
+    """Compare two captures; `renames` and `rules` pair names of the reference with other names of the candidate."""
     steps = _common_steps(reference, candidate)
-    names = pair_names(_names(reference, steps), _names(candidate, steps), renames)
+    names = pair_captures(reference, candidate, steps, renames, rules)
     check_same_model(names, str(reference.path), str(candidate.path))
     ours, theirs = ({step: _parted(capture, step) for step in steps} for capture in (reference, candidate))
-    pairings = [pair_records(step, ours[step].walked, theirs[step].walked, names) for step in steps]
+    worlds = (reference.run.world_size, candidate.run.world_size)
+    pairings = [
+        set_shards_aside(pair_records(step, ours[step].walked, theirs[step].walked, names), worlds) for step in steps
+    ]
     _check_overlap(reference, candidate, pairings)
     modules, candidate_modules = completed(reference.modules), completed(candidate.modules)
     sides = (Side(reference.run, modules), Side(candidate.run, candidate_modules))
     precisions = learn_precisions(pairings[0].pairs, names, *sides)
-    initial_pairs = _pair_initial(reference, candidate, names)
-    initial = tuple(judge_equality(pair) for pair in initial_pairs.pairs)
-    walker = Progress((reference, candidate), modules, precisions, initial)
-    results = tuple(walker.walk(paired) for paired in pairings)
+    initial_pairs = set_shards_aside(_pair_initial(reference, candidate, names), worlds)
+    values = ValueReader(reference, candidate)
+    initial = tuple(judge_equality(pair, values if values.possible else None) for pair in initial_pairs.pairs)
+    walker = Progress((reference, candidate), modules, precisions, initial, judging)
+    asides = [
+        pair_records(paired.step, ours[paired.step].aside, theirs[paired.step].aside, names, paired.shifts)
+        for paired in pairings
+    ]
+    facts = [(reference.facts(step), candidate.facts(step)) for step in steps]
+    results = tuple(walker.walk(*given) for given in zip(pairings, asides, facts, strict=True))
     comparisons = (*walker.initial_comparisons, *(each for result in results for each in result.comparisons))
     everything = (initial_pairs, *pairings)
     return Walk(
@@ -173,9 +220,12 @@ def compare(reference: Capture, candidate: Capture, renames: Sequence[tuple[str,
         reference_timeline=tuple(reference.timeline),
         candidate_timeline=tuple(candidate.timeline),
         update_checks=tuple(walker.update_checks),
-        evidence=tuple(pair_records(step, ours[step].aside, theirs[step].aside, names) for step in steps),
-        reference_facts={step: reference.facts(step) for step in steps},
-        candidate_facts={step: candidate.facts(step) for step in steps},
+        formula_checks=tuple(walker.formula_checks),
+        evidence=tuple(asides),
+        reference_facts={step: given[0] for step, given in zip(steps, facts, strict=True)},
+        candidate_facts={step: given[1] for step, given in zip(steps, facts, strict=True)},
+        pairing=summarise(names, everything, (reference.steps, candidate.steps)),
+        unpaired_orders=(_orders(pairings, 0), _orders(pairings, 1)),
     )
 
 
@@ -208,18 +258,6 @@ def _common_steps(reference: Capture, candidate: Capture) -> list[int]:
             "Capture both with the same --steps."
         )
     return common
-
-
-def _names(capture: Capture, steps: Sequence[int]) -> Iterator[str]:
-    """The names of modules and owners of parameters; arguments and the loss are no names of the model."""
-    yield from capture.modules
-    sources = [_parted(capture, steps[0]).walked]
-    if capture.has_init:
-        sources.append(capture.records(INIT_STEP))
-    for records in sources:
-        for record in records:
-            if record.key.phase not in {Phase.INPUT, Phase.LOSS}:
-                yield record.key.name
 
 
 def _check_overlap(reference: Capture, candidate: Capture, pairings: Sequence[PairedStep]) -> None:
@@ -259,6 +297,7 @@ def _divergence(suspect: Suspect) -> Divergence:
         relative_l2=comparison.relative_l2,
         floor=comparison.floor if measured else None,
         times_floor=comparison.times_floor if measured else None,
+        aspect=comparison.aspect,
     )
 
 
@@ -292,6 +331,10 @@ def _resolution(result: StepResult, precisions: Precisions, *runs: RunInfo) -> R
 def _effect(comparison: Comparison) -> float:
     """The smallest effect that would have been called a difference."""
     return comparison.limit * comparison.floor
+
+
+def _orders(pairings: Sequence[PairedStep], side: int) -> dict[TensorKey, int]:
+    return {key: order for paired in pairings for key, order in paired.orders[side].items()}
 
 
 def _first_of_each(pairings: Sequence[PairedStep], differs: Callable[[Pair], bool]) -> tuple[Pair, ...]:

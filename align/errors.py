@@ -31,5 +31,9 @@ class NewerCaptureFile(CaptureFileError):
     """The file was written by a newer align, in a format that this one does not know."""
 
 
+class ReplayError(AlignError):
+    """A script cannot be run by a capture: it fails, or trains another model."""
+
+
 class ComparisonError(AlignError):
     """Two captures cannot be compared: other models, or no step in common."""

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
 
+from align import wording
 from align.errors import ComparisonError
+from align.matching_calls import NO_SHIFTS, Shifts, find_shifts
+from align.matching_looks import Look, Looks
+from align.matching_names import Method, NameAligner, NameMatch
+from align.matching_rules import MapRule, is_root, mapped, renamed
+from align.matching_slots import Place, pair_slots
 from align.records import Phase, TensorKey, TensorRecord
 
 LARGEST_SHARE_WITHOUT_PARTNER = 0.5
 """Above it the captures are of different models."""
+
+GIVEN = frozenset({Phase.INPUT, Phase.LOSS})
+"""Phases whose names are those of arguments and of the loss, which are no modules."""
+
+RENAME_ADVICE = (
+    "If modules were renamed, pair them with --rename OLD=NEW or --map FILE; `align show RUN.h5` lists what each holds."
+)
+
+TOO_MANY = (
+    "More than 2,000 modules of each run have no namesake in the other; they were not paired by what they are. Pair "
+    "them with --rename OLD=NEW or --map FILE."
+)
 
 ASIDE = frozenset({Phase.OPTIMIZER, Phase.SCALER, Phase.RNG})
 """Phases that explain a difference and are none themselves; files of format 1 do not have them."""
@@ -43,43 +63,42 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedStep:
-    """All pairs of one step in the reference's execution order, and the keys without an answer."""
+    """All pairs of one step in the reference's execution order, and the keys without an answer.
+
+    `shifts` say where calls or micro-steps of the candidate have other numbers, `orders` when the tensors without an
+    answer were seen, of the reference and of the candidate.
+    """
 
     step: int
     pairs: tuple[Pair, ...]
     only_reference: tuple[TensorKey, ...] = ()
     only_candidate: tuple[TensorKey, ...] = ()
+    shifts: Shifts = NO_SHIFTS
+    orders: tuple[Mapping[TensorKey, int], Mapping[TensorKey, int]] = ({}, {})
+    slots: Mapping[Place, Place] = field(default_factory=dict)
+    shards: tuple[Pair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NamePairs:
-    """Which name of the candidate stands for which name of the reference, and the names without a partner."""
+    """Which name of the candidate stands for which name of the reference, and the names without a partner.
+
+    `matches` are the pairs whose names are not equal. `notes` say which rules did nothing and what was not tried.
+    """
 
     partner: Mapping[str, str]
     only_reference: tuple[str, ...] = ()
     only_candidate: tuple[str, ...] = ()
+    matches: tuple[NameMatch, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def of(self, name: str) -> str:
-        """The candidate's name for a name of the reference."""
+        """The candidate's name for a name of the reference; empty where another module has the candidate's."""
         return self.partner.get(name, name)
 
-
-def renamed(name: str, renames: Sequence[tuple[str, str]]) -> str:
-    """The name after the longest rename that is the whole name or a dotted prefix of it.
-
-    An empty old name is a prefix for all names, under which the root is a module like others; an empty new name takes
-    a prefix away.
-    """
-    for old, new in sorted(renames, key=lambda rename: -len(rename[0])):
-        if not old:
-            return new if _is_root(name) else name if name.startswith("<") else f"{new}.{name}"
-        if not new and name.startswith(f"{old}."):
-            return name[len(old) + 1 :]
-        if name == old:
-            return new or name
-        if name.startswith(f"{old}."):
-            return new + name[len(old) :]
-    return name
+    def reversed(self) -> dict[str, str]:
+        """The reference's name for each name of the candidate that has a partner."""
+        return {theirs: ours for ours, theirs in self.partner.items() if theirs}
 
 
 def is_walked(record: TensorRecord) -> bool:
@@ -90,57 +109,131 @@ def is_walked(record: TensorRecord) -> bool:
     return not (phase is Phase.INPUT and record.key.name.startswith(LOADER))
 
 
+LookAt: TypeAlias = Callable[[], tuple[Looks, Looks]]
+"""Gives what is known of the modules of both runs; called only where names are not equal."""
+
+
 def pair_names(
-    reference: Iterable[str], candidate: Iterable[str], renames: Sequence[tuple[str, str]] = ()
-) -> NamePairs:
-    """Pair the module names of both runs, each root by its place where its class has another name."""
-    ours, theirs = list(dict.fromkeys(reference)), set(candidate)
+    reference: Iterable[str], candidate: Iterable[str], renames: Sequence[tuple[str, str]] = (),
+    rules: Sequence[MapRule] = (), look_at: LookAt | None = None,
+) -> NamePairs:  # fmt: skip
+    """Pair the module names of both runs.
+
+    Rules come first: the renames, then the rules of a `--map` file, where what they make of a name is a name of the
+    candidate. Then equal names. What is left is paired by what is known of the modules, without `look_at` only the
+    lone roots of both sides.
+    """
+    ours, theirs = list(dict.fromkeys(reference)), dict.fromkeys(candidate)
     _check_renames(ours, renames)
-    partner = {name: renamed(name, renames) for name in ours}
-    _pair_lone_roots(partner, theirs)
-    answered = set(partner.values())
-    return NamePairs(
-        partner,
-        tuple(name for name in ours if partner[name] not in theirs),
-        tuple(sorted(theirs - answered)),
-    )
+    given, notes = _by_rules(ours, theirs, renames, rules)
+    if not given and theirs.keys() == set(ours):
+        return NamePairs({name: name for name in ours}, notes=notes)
+    looks = look_at() if look_at is not None else None
+    if looks is None:
+        looks = Looks({name: _bare(name) for name in ours}), Looks({name: _bare(name) for name in theirs})
+    aligner = NameAligner(*looks, given)
+    found = aligner.run()
+    if aligner.too_many:
+        notes = (*notes, TOO_MANY)
+    return _name_pairs(ours, theirs, found, notes)
 
 
 def check_same_model(names: NamePairs, reference_path: str, candidate_path: str) -> None:
     """Refuse two captures of which most names have no partner."""
+    doing = f"Cannot compare '{reference_path}' with '{candidate_path}'"
     shared = len(names.partner) - len(names.only_reference)
     totals = (len(names.partner), shared + len(names.only_candidate))
+    if all(totals) and not shared:
+        raise ComparisonError(f"{doing}: they have no name in common{_examples(names)}. {RENAME_ADVICE}")
     for total, side in zip(totals, ("reference", "candidate"), strict=True):
         if total and (total - shared) / total > LARGEST_SHARE_WITHOUT_PARTNER:
-            examples = _examples(names)
             raise ComparisonError(
-                f"Cannot compare '{reference_path}' with '{candidate_path}': they hold different models. Only "
-                f"{shared} of {total} names of the {side} have a partner{examples}. If modules were renamed, "
-                "pair them with --rename OLD=NEW.",
+                f"{doing}: they hold different models. Only {shared} of {total} names of the {side} have a "
+                f"partner{_examples(names)}. {RENAME_ADVICE}",
             )
 
 
 def pair_records(
-    step: int, reference: Sequence[TensorRecord], candidate: Sequence[TensorRecord], names: NamePairs
+    step: int,
+    reference: Sequence[TensorRecord],
+    candidate: Sequence[TensorRecord],
+    names: NamePairs,
+    shifts: Shifts | None = None,
 ) -> PairedStep:
-    """Pair the records of one step by phase, name, slot, micro and call."""
-    answers = {_identity(record.key, record.key.name): record for record in candidate}
-    pairs, unanswered = [], []
+    """Pair the records of one step by phase, name, slot, micro and call.
+
+    Where the runs call a module, or run micro-steps, in other numbers, those are aligned; `shifts` are what was found
+    before for other records of the same step.
+    """
+    back = names.reversed()
+    found = _matched(reference, candidate, (names, back), shifts or NO_SHIFTS)
+    slots: dict[Place, Place] = {}
+    if shifts is None and (found.ours or found.theirs):
+        shifts = find_shifts(reference, candidate, back.get)
+        if shifts:
+            found = _matched(reference, candidate, (names, back), shifts)
+        slots = pair_slots(found.ours, found.theirs)
+    pairs = [*found.pairs, *(Pair(found.ours.pop(ours), found.theirs.pop(theirs)) for ours, theirs in slots.items())]
+    pairs.sort(key=lambda pair: pair.reference.order)
+    left = [{record.key: record.order for record in side.values()} for side in (found.ours, found.theirs)]
+    return PairedStep(
+        step, tuple(pairs), tuple(left[0]), tuple(left[1]), shifts or NO_SHIFTS, (left[0], left[1]), slots
+    )
+
+
+class _Matched(NamedTuple):
+    """Pairs by equal places, and what has none, by its place in the candidate's names and the reference's numbers."""
+
+    pairs: list[Pair]
+    ours: dict[Place, TensorRecord]
+    theirs: dict[Place, TensorRecord]
+
+
+def _matched(
+    reference: Sequence[TensorRecord], candidate: Sequence[TensorRecord], words: tuple[NamePairs, Mapping[str, str]],
+    shifts: Shifts,
+) -> _Matched:  # fmt: skip
+    names, back = words
+    place = _moved(back, shifts) if shifts else _place
+    found = _Matched([], {}, {place(record): record for record in candidate})
     for record in sorted(reference, key=_order):
-        answer = answers.pop(_identity(record.key, names.of(record.key.name)), None)
+        key = record.key
+        name = key.name if key.phase in GIVEN else names.partner.get(key.name, key.name)
+        here = (key.phase, name, key.slot, key.micro, key.call)
+        answer = found.theirs.pop(here, None)
         if answer is None:
-            unanswered.append(record.key)
+            found.ours[here] = record
         else:
-            pairs.append(Pair(record, answer))
-    return PairedStep(step, tuple(pairs), tuple(unanswered), tuple(record.key for record in answers.values()))
+            found.pairs.append(Pair(record, answer))
+    return found
+
+
+def _place(record: TensorRecord) -> Place:
+    key = record.key
+    return (key.phase, key.name, key.slot, key.micro, key.call)
+
+
+def _moved(back: Mapping[str, str], shifts: Shifts) -> Callable[[TensorRecord], Place]:
+    """Where a record of the candidate stands among those of the reference."""
+
+    def place(record: TensorRecord) -> Place:
+        key = record.key
+        caller = record.within if key.phase is Phase.INPUT and record.within else key.name
+        found = shifts.place(key, back.get(caller, caller))
+        if found is None:
+            # Micro-steps are counted from 0: nothing of the reference stands here.
+            return (key.phase, key.name, key.slot, -1 - key.micro, key.call)
+        return (key.phase, key.name, key.slot, *found)
+
+    return place
 
 
 def _order(record: TensorRecord) -> int:
     return record.order
 
 
-def _identity(key: TensorKey, name: str) -> tuple[object, ...]:
-    return (key.phase, name, key.slot, key.micro, key.call)
+def _bare(name: str) -> Look:
+    return Look(name, name.strip("<>") if is_root(name) else None)
 
 
 def _check_renames(names: Sequence[str], renames: Sequence[tuple[str, str]]) -> None:
@@ -152,19 +245,57 @@ def _check_renames(names: Sequence[str], renames: Sequence[tuple[str, str]]) -> 
             )
 
 
-def _pair_lone_roots(partner: dict[str, str], candidate: set[str]) -> None:
-    """Pair the only unpaired root of each side: a port often renames the class of the whole model."""
-    answered = set(partner.values())
-    ours = [name for name, answer in partner.items() if _is_root(name) and answer not in candidate]
-    theirs = [name for name in candidate if _is_root(name) and name not in answered]
-    if len(ours) == len(theirs) == 1:
-        for name in list(partner):
-            if name == ours[0] or name.startswith(f"{ours[0]}."):
-                partner[name] = theirs[0] + name[len(ours[0]) :]
+def _by_rules(
+    ours: Sequence[str], theirs: Container[str], renames: Sequence[tuple[str, str]], rules: Sequence[MapRule]
+) -> tuple[list[NameMatch], tuple[str, ...]]:
+    """The pairs that the rules make, the first of each name of the candidate, and what is to be said of the rules."""
+    matched: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    found: dict[str, NameMatch] = {}
+    for name in ours:
+        new = renamed(name, renames)
+        rule = None
+        if new == name:
+            made = mapped(name, rules)
+            if made is None:
+                continue
+            new, rule = made
+            matched[rule.place] += 1
+        if new in theirs and new not in found:
+            found[new] = NameMatch(name, new, Method.RULE)
+            used[rule.place if rule is not None else ""] += 1
+    return list(found.values()), tuple(_rule_notes(rules, matched, used))
 
 
-def _is_root(name: str) -> bool:
-    return name.startswith("<") and name.endswith(">")
+def _rule_notes(rules: Sequence[MapRule], matched: Mapping[str, int], used: Mapping[str, int]) -> Iterator[str]:
+    for rule in rules:
+        if not matched[rule.place]:
+            yield f"The rule in {rule.place}, '{rule.text}', matches no name of the reference that is left to it."
+        elif not used[rule.place]:
+            count = wording.plural(matched[rule.place], "name")
+            yield (
+                f"The rule in {rule.place}, '{rule.text}', matches {count} of the reference, but the candidate has no "
+                "free module of a name that it makes."
+            )
+
+
+def _name_pairs(
+    ours: Sequence[str], theirs: Iterable[str], found: Mapping[str, NameMatch], notes: tuple[str, ...]
+) -> NamePairs:
+    answered = {match.candidate for match in found.values()}
+    others = set(theirs)
+    partner = {}
+    for name in ours:
+        match = found.get(name)
+        # A name that another module of the candidate has must not lead to that.
+        partner[name] = match.candidate if match is not None else "" if name in others else name
+    return NamePairs(
+        partner,
+        tuple(name for name in ours if name not in found),
+        tuple(sorted(others - answered)),
+        tuple(match for match in found.values() if match.method and match.reference != match.candidate),
+        notes,
+    )
 
 
 def _examples(names: NamePairs) -> str:

@@ -75,6 +75,21 @@ class Kind(Word):
     EQUALITY = "equality"
 
 
+class Aspect(Word):
+    """A part of a difference, relative to the norm of the reference's tensor.
+
+    All of it; the part along the reference's tensor (a common factor); the part along the constant tensor (one number
+    added everywhere); the largest bucket of its sketch (a few elements that are far off); a factor or a constant of one
+    channel (replays only).
+    """
+
+    SIZE = "size"
+    SCALE = "scale"
+    SHIFT = "shift"
+    PEAK = "peak"
+    CHANNEL = "channel"
+
+
 class Origin(Word):
     """Where a difference enters the run."""
 
@@ -225,7 +240,8 @@ class ModuleInfo:
 
     `compute_dtype` is the coarsest floating dtype among all tensors that its forward made, inside included;
     `matmul` and `conv` say whether matrix products or convolutions ran in it (hence TF32 or HF32 may matter);
-    `piecewise` whether its backward depends on decisions (ReLU, max-pool, top-k) that rounding can flip. `config` are
+    `piecewise` whether its backward depends on decisions (ReLU, max-pool, top-k) that rounding can flip, `chooses`
+    whether its forward does too: it takes elements or branches by their order. `config` are
     its public plain attributes (eps, p, approximate, ...) by name; the values are numbers, words, booleans, null or
     lists of those.
     """
@@ -238,6 +254,7 @@ class ModuleInfo:
     conv: bool = False
     piecewise: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
+    chooses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,10 +265,11 @@ class RunInfo:
     `exception: ...`, `exit code ...`, `the capture ended in step ...` or `unfinished` (still running, or killed).
     `notes` are the troubles met.
     `same_start` says what was done on purpose to make the run comparable (`seed`, `deterministic`, `no_dropout`,
-    `init_from`, `batches_from`), empty for a run as it is. `kept` are the values that were kept whatever the detail:
-    init, batches. `loaders` are the settings of the DataLoaders in the order of their first use. `fallbacks` are the
-    operators that the device left to the CPU, with the number of their calls in the first captured step (0 where only
-    the device's own warning told).
+    `init_from`, `batches_from`), empty for a run as it is. `perturbed` says of a run made with --perturb by what its
+    weights and inputs were moved and how many (`seed`, `unit`, `by`, `weights`, `inputs`, `integers`, ...). `kept` are
+    the values that were kept whatever the detail: init, batches. `loaders` are the settings of the DataLoaders in the
+    order of their first use. `fallbacks` are the operators that the device left to the CPU, with the number of their
+    calls in the first captured step (0 where only the device's own warning told).
     """
 
     align_version: str = ""
@@ -286,6 +304,7 @@ class RunInfo:
     fallbacks: Mapping[str, int] = field(default_factory=dict)
     process_id: int = 0
     host: str = ""
+    perturbed: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +342,8 @@ class Comparison:
     `relative_l2` is ||candidate - reference|| / ||reference|| (after undoing the loss scale), None where it
     cannot be had. `floor` is the relative L2 difference that rounding alone may cause here, at least
     `unit`, the unit roundoff of what was computed. `times_floor` is their quotient; it counts as a
-    difference above `limit`.
+    difference above `limit`. Where the `aspect` is not the size, `part` is the part of the difference that was held
+    against the floor.
     """
 
     reference: TensorRecord
@@ -334,6 +354,8 @@ class Comparison:
     floor: float = 0.0
     times_floor: float | None = None
     limit: float = 0.0
+    aspect: Aspect = Aspect.SIZE
+    part: float | None = None
 
     @property
     def key(self) -> TensorKey:
@@ -355,7 +377,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first tensor that really differs."""
+    """The first tensor that really differs, in its size or in the aspect that stands out from rounding."""
 
     step: int
     micro: int
@@ -368,6 +390,7 @@ class Divergence:
     relative_l2: float | None
     floor: float | None
     times_floor: float | None
+    aspect: Aspect = Aspect.SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +414,58 @@ class Resolution:
     smallest_visible_effect: float | None
     precision: str
     floor_method: str = "two files"
+
+
+@dataclass(frozen=True, slots=True)
+class PairedNames:
+    """Modules whose names are not equal and that were paired in one way.
+
+    `reference` and `candidate` are what their names begin with, up to where they are alike; an `N` stands for any
+    number, an empty one for the begin of all names. `method` is `rule` (given by the user), `root` (the lone roots of
+    both runs) or `aligned`; `by` are the likenesses that speak for it, `confidence` from 0 to 1 is that of the least
+    sure of them.
+    """
+
+    reference: str
+    candidate: str
+    modules: int
+    method: str
+    confidence: float
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCalls:
+    """A module (an empty name: the micro-steps) that one run calls more often in a step, its calls aligned.
+
+    `pairs` are the numbers of the calls of reference and candidate that are pairs, `totals` how many calls each made.
+    """
+
+    step: int
+    micro: int
+    name: str
+    pairs: tuple[tuple[int, int], ...]
+    totals: tuple[int, int]
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """How the records of both runs were paired where that is not by equal names and numbers.
+
+    `reference_steps` and `candidate_steps` are all steps of both captures, of which the common ones are compared.
+    `tensors` are those of paired modules, and of what the model was given, that have other names in the candidate and
+    were paired by their values: (reference, candidate), each a module or argument and a slot. `notes` are sentences:
+    rules that did nothing, what was not tried. `shards` is the number of tensors of which one run holds a part only.
+    """
+
+    names: tuple[PairedNames, ...] = ()
+    calls: tuple[PairedCalls, ...] = ()
+    tensors: tuple[tuple[str, str], ...] = ()
+    reference_steps: tuple[int, ...] = ()
+    candidate_steps: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    shards: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -418,3 +493,4 @@ class DiffResult:
     reference_timeline: tuple[TimelineRow, ...] = ()
     candidate_timeline: tuple[TimelineRow, ...] = ()
     modules: tuple[ModuleInfo, ...] = ()
+    pairing: Pairing = field(default_factory=Pairing)

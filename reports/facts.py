@@ -42,7 +42,7 @@ _PLAIN = (
     "outcome",
     "host",
 )
-_GROUPS = ("same_start", "loaders", "fallbacks", "versions", "flags", "seeds", "environment")
+_GROUPS = ("same_start", "perturbed", "loaders", "fallbacks", "versions", "flags", "seeds", "environment")
 GROUPS_OF_LINES = ("same_start.", "loaders.", "fallbacks.")
 """Facts that `align show` tells in sentences of their own."""
 

@@ -43,6 +43,7 @@ def document(result: DiffResult) -> dict[str, Any]:
             "candidate": _run(result.candidate_path, result.candidate),
         },
         "made_comparable": comparable(result, ENGLISH) or None,
+        "pairing": _plain(result.pairing),
         "records": records_columns(result.comparisons),
         "only_reference": _keys(result.only_reference),
         "only_candidate": _keys(result.only_candidate),

@@ -189,6 +189,54 @@ ENGLISH: Phrases = {
     "same_seed": "seed {seed}",
     "same_in_both": " in both",
     "same_in_one": " in the {side}",
+    "pairing": "Pairs that are not of equal names",
+    "pairing_all": "all names",
+    "pairing_modules": "modules",
+    "pairing_by": "paired by",
+    "pairing_confidence": "confidence",
+    "pairing_rule": "the rules given",
+    "pairing_root": "place",
+    "pairing_order": "order",
+    "pairing_initial weights": "initial weights",
+    "pairing_class": "class",
+    "pairing_parameter shapes": "parameter shapes",
+    "pairing_children": "what they hold",
+    "pairing_output shapes": "output shapes",
+    "pairing_output values": "output values",
+    "pairing_name": "what is alike in the names",
+    "note_paired_one": "1 module was paired by {by}: {names} (confidence {confidence}); check with --map.",
+    "note_paired_many": "{count} modules were paired by {by}: {names} (confidence {confidence}); check with --map.",
+    "note_paired_rule_one": "1 module was paired by the rules given: {names}.",
+    "note_paired_rule_many": "{count} modules were paired by the rules given: {names}.",
+    "note_calls": (
+        "{name} is called {reference} in the reference and {candidate} in the candidate ({step}): its calls were "
+        "paired by their inputs, {pairs} (confidence {confidence}){more}."
+    ),
+    "note_calls_more": "; so were those of {count} more modules",
+    "note_calls_one_more": "; so were those of 1 more module",
+    "note_micros": (
+        "In {step} the reference has {reference} and the candidate {candidate}: they were paired by what the model was "
+        "given, {pairs} (confidence {confidence})."
+    ),
+    "note_pair": "{reference} with {candidate}",
+    "note_tensors_one": "1 tensor has another name in the candidate and was paired by its values: {names}.",
+    "note_tensors_many": (
+        "{count} tensors have other names in the candidate and were paired by their values: {names}."
+    ),
+    "note_shard": "Of 1 tensor one run holds a part only (a shard): it was not compared.",
+    "note_shards": "Of {count} tensors one run holds a part only (shards): they were not compared.",
+    "times_one": "once",
+    "times_many": "{count} times",
+    "micros_one": "1 micro-step",
+    "micros_many": "{count} micro-steps",
+    "note_steps": (
+        "The reference holds {reference}, the candidate {candidate}: only what both hold was compared. Capture both "
+        "with the same --steps to compare all of it."
+    ),
+    "note_detail": (
+        "The {side} was captured with --detail {low}, the other run with --detail {high}: they were compared by what "
+        "both hold. Capture both with --detail {high} to see more."
+    ),
     "note_same_file": "Reference and candidate are the same file.",
     "note_same_run": "Reference and candidate are captures of one and the same run.",
     "note_simulated": "The {side} ran on a simulated NPU: this proves nothing about real hardware.",

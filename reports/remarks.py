@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from align import wording
 from align.records import Detail, Phase, Status
+from align.reports.pairing_remarks import pairing_notes
 from align.reports.visible import visible
 
 if TYPE_CHECKING:
@@ -22,13 +23,29 @@ _COMPARED = frozenset(str(phase) for phase in Phase) - {"optimizer", "scaler", "
 """The phases whose tensors are compared; the others only explain, and older captures do not have them."""
 
 
+TWO_FILES = "two files"
+"""How the method begins where no floor was given."""
+
+
 def notes(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
     """What a reader has to know before believing the verdict, one sentence each."""
     sides = (
         (phrases["reference"], result.reference, result.reference_timeline),
         (phrases["candidate"], result.candidate, result.candidate_timeline),
     )
-    return (*_same(result, phrases), *(sentence for side in sides for sentence in _side_notes(*side, phrases)))
+    return (
+        *_measured_floor(result, phrases),
+        *_same(result, phrases),
+        *pairing_notes(result, phrases),
+        *(sentence for side in sides for sentence in _side_notes(*side, phrases)),
+    )
+
+
+def _measured_floor(result: DiffResult, phrases: Phrases) -> Iterator[str]:
+    """By what the floor was measured; what two files tell of it needs no word."""
+    method = result.resolution.floor_method
+    if not method.startswith(TWO_FILES):
+        yield phrases["judged_floor"].format(method=visible(method))
 
 
 def _same(result: DiffResult, phrases: Phrases) -> Iterator[str]:

@@ -11,6 +11,7 @@ from align import wording
 from align.records import INIT_STEP, Status, Verdict
 from align.reports import remarks, rows
 from align.reports.facts import Fact, compare_facts, device_text
+from align.reports.pairing_remarks import PairingRow, pairing_rows
 from align.reports.phrases import ENGLISH, Phrases
 from align.reports.rows import Row
 from align.reports.visible import shortened, visible
@@ -108,6 +109,7 @@ class Page:
     steps: tuple[StepSummary, ...]
     one_sided: tuple[OneSided, ...]
     facts: tuple[Fact, ...]
+    pairing: tuple[PairingRow, ...]
     judged: tuple[str, ...]
     unseen: tuple[str, ...]
 
@@ -138,6 +140,7 @@ def make_page(result: DiffResult, phrases: Phrases = ENGLISH) -> Page:
         steps=_step_summaries(result, phrases),
         one_sided=_one_sided(result, phrases),
         facts=compare_facts(result.reference, result.candidate, phrases),
+        pairing=pairing_rows(result, phrases),
         judged=remarks.judged(result, phrases),
         unseen=remarks.unseen(result, phrases),
     )

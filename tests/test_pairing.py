@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from align.errors import ComparisonError
-from align.pairing import check_same_model, pair_names, pair_records, renamed
-from align.records import Phase, TensorKey, TensorRecord
-from tests.builders import record_of
+from align.matching_rules import renamed
+from align.pairing import check_same_model, pair_names, pair_records
+from align.records import Phase, RunInfo, TensorKey, TensorRecord, Verdict
+from align.reports.text import diff_text
+from tests.builders import Array, diff_files, record_of, write_capture
 
 
 def _record(name: str, slot: str = "output.0", order: int = 0, *, micro: int = 0, call: int = 0) -> TensorRecord:
@@ -68,7 +71,7 @@ def test_other_models_are_refused_with_two_examples() -> None:
     message = (
         "Cannot compare 'gpu.h5' with 'npu.h5': they hold different models. Only 1 of 3 names of the reference have "
         "a partner; for example 'wte' is only in the reference and 'embed' only in the candidate. If modules were "
-        "renamed, pair them with --rename OLD=NEW."
+        "renamed, pair them with --rename OLD=NEW or --map FILE; `align show RUN.h5` lists what each holds."
     )
     with pytest.raises(ComparisonError, match=f"^{re.escape(message)}$"):
         check_same_model(names, "gpu.h5", "npu.h5")
@@ -80,3 +83,66 @@ def test_a_rename_of_an_unknown_name_is_refused() -> None:
     )
     with pytest.raises(ComparisonError, match=f"^{re.escape(message)}$"):
         pair_names(["fc", "head"], ["fc"], [("h", "layers")])
+
+
+def test_two_models_without_a_common_name_are_refused() -> None:
+    message = (
+        "Cannot compare 'gpu.h5' with 'npu.h5': they have no name in common; for example 'fc' is only in the reference "
+        "and 'conv' only in the candidate. If modules were renamed, pair them with --rename OLD=NEW or --map FILE; "
+        "`align show RUN.h5` lists what each holds."
+    )
+    with pytest.raises(ComparisonError, match=f"^{re.escape(message)}$"):
+        check_same_model(pair_names(["fc"], ["conv"]), "gpu.h5", "npu.h5")
+
+
+# Shards
+
+WEIGHT, BIAS, DATA = (
+    np.random.default_rng(0).normal(size=shape).astype(np.float32) for shape in ((16, 40), (16,), (4, 40))
+)
+
+
+def _rank(path: Path, weight: Array, bias: Array, *, ranks: int, layout: str = "") -> Path:
+    """A capture of one rank: a linear module with the part of its parameters that the rank holds."""
+
+    def parameters(step: int, phase: Phase) -> list[TensorRecord]:
+        return [
+            record_of(TensorKey(step, phase, "fc", slot), value, layout=layout)
+            for slot, value in (("weight", weight), ("bias", bias))
+        ]
+
+    forward = [
+        record_of(TensorKey(0, Phase.FORWARD, "fc", slot), value)
+        for slot, value in (("input.0", DATA), ("output.0", DATA @ WEIGHT.T + BIAS))
+    ]
+    steps = {-1: parameters(-1, Phase.INIT), 0: [*forward, *parameters(0, Phase.GRADIENT)]}
+    return write_capture(path, steps, run=RunInfo(outcome="finished", world_size=ranks))
+
+
+@pytest.mark.parametrize(
+    ("weight", "bias", "layout"),
+    [
+        pytest.param(WEIGHT[:8], BIAS[:8], "dtensor(Shard(0))", id="FSDP of the second generation"),
+        pytest.param(WEIGHT.reshape(-1)[:328], BIAS[:0], "", id="FSDP of the first generation"),
+    ],
+)
+def test_a_part_of_a_parameter_is_not_judged(tmp_path: Path, weight: Array, bias: Array, layout: str) -> None:
+    whole = _rank(tmp_path / "ddp.h5", WEIGHT, BIAS, ranks=2)
+    result = diff_files(whole, _rank(tmp_path / "fsdp.h5", weight, bias, ranks=2, layout=layout))
+    assert result.verdict is Verdict.ALIGNED
+    assert [finding.label for finding in result.findings] == ["within-noise"]
+    assert {comparison.key.phase for comparison in result.comparisons} == {Phase.FORWARD}
+    assert result.only_reference == result.only_candidate == ()
+    assert "note: Of 4 tensors one run holds a part only (shards): they were not compared.\n" in diff_text(result)
+
+
+def test_one_rank_holds_all_so_that_another_shape_is_a_difference(tmp_path: Path) -> None:
+    whole = _rank(tmp_path / "a.h5", WEIGHT, BIAS, ranks=1)
+    result = diff_files(whole, _rank(tmp_path / "b.h5", WEIGHT.reshape(-1), BIAS, ranks=1))
+    assert result.findings[0].label == "shape-differs"
+
+
+def test_a_whole_parameter_of_another_shape_is_a_difference_in_several_ranks(tmp_path: Path) -> None:
+    whole = _rank(tmp_path / "a.h5", WEIGHT, BIAS, ranks=2)
+    result = diff_files(whole, _rank(tmp_path / "b.h5", WEIGHT[:, :20], BIAS, ranks=2))
+    assert result.findings[0].label == "shape-differs"

@@ -33,6 +33,7 @@ def diagnose(walk: Walk) -> DiffResult:
         reference_timeline=walk.reference_timeline,
         candidate_timeline=walk.candidate_timeline,
         modules=tuple(walk.modules.values()),
+        pairing=walk.pairing,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from align import wording
 from align.comparison import Walk
@@ -10,6 +11,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.pairing import ASIDE
 from align.records import Finding, Kind, Origin, Phase, Place, RunInfo, Severity, TensorKey
+from align.walk import Suspect
 
 CODE = "AL105"
 LABEL = "structure-differs"
@@ -17,28 +19,49 @@ LABEL = "structure-differs"
 EXAMPLES = 5
 SIDES = ("reference", "candidate")
 
+ADVICE = (
+    "Build both models from one configuration; pair renamed modules with `align diff --rename OLD=NEW` or `--map FILE`."
+)
+CALLS_ADVICE = (
+    "Compare how often both scripts call the model and its modules: warm-up passes, repeated calls, micro-batches."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """What one run made of modules that both have: whole micro-steps, calls, and outputs, each in words."""
+
+    micros: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.all)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All of them, the largest first."""
+        return (*self.micros, *self.calls, *self.outputs)
+
 
 @rule(CODE, LABEL, rank=15)
 def find(walk: Walk) -> Iterator[Finding]:
     """Names without a partner, outputs of paired names that only one run made, and those that only one capture kept."""
     names = (walk.names.only_reference, walk.names.only_candidate)
     kept = _kept_on_one_side(walk)
-    calls = [
-        _calls(walk, keys, {*unpaired, *kept})
-        for keys, unpaired in zip((walk.only_reference, walk.only_candidate), names, strict=True)
-    ]
-    if any(names) or any(calls):
-        yield _structure(walk, names, (calls[0], calls[1]))
+    made = [_unanswered(walk, side, {*unpaired, *kept}) for side, unpaired in zip(SIDES, names, strict=True)]
+    if any(names) or any(made):
+        yield _structure(walk, names, (made[0], made[1]))
     if kept or _phases_differ(walk):
         yield _captured_apart(walk, kept)
 
 
 def _structure(
-    walk: Walk, names: tuple[tuple[str, ...], tuple[str, ...]], calls: tuple[list[str], list[str]]
+    walk: Walk, names: tuple[tuple[str, ...], tuple[str, ...]], made: tuple[Unanswered, Unanswered]
 ) -> Finding:
-    summary = f"The structure of the runs differs: {wording.listing(list(_parts(names, calls)))}."
+    summary = f"The structure of the runs differs: {wording.listing(list(_parts(names, made)))}."
     cause, sure = _cause(walk, names)
-    advice = "Build both models from one configuration; pair renamed modules with `align diff --rename OLD=NEW`."
+    advice = ADVICE if any(names) else CALLS_ADVICE
     if walk.first is None:
         advice = f"Nothing that could be compared differs because of it. {advice}"
     return Finding(
@@ -53,20 +76,21 @@ def _structure(
             "only_candidate": list(names[1][:EXAMPLES]),
             "only_reference_count": len(names[0]),
             "only_candidate_count": len(names[1]),
-            "outputs_only_reference": calls[0][:EXAMPLES],
-            "outputs_only_candidate": calls[1][:EXAMPLES],
+            "outputs_only_reference": list(made[0].all[:EXAMPLES]),
+            "outputs_only_candidate": list(made[1].all[:EXAMPLES]),
         },
         {"only_reference": len(names[0]), "only_candidate": len(names[1])},
     )
 
 
-def _parts(names: tuple[tuple[str, ...], tuple[str, ...]], calls: tuple[list[str], list[str]]) -> Iterator[str]:
+def _parts(names: tuple[tuple[str, ...], tuple[str, ...]], made: tuple[Unanswered, Unanswered]) -> Iterator[str]:
     for found, side in zip(names, SIDES, strict=True):
         if found:
             yield f"{wording.plural(len(found), 'name')} only in the {side} (such as {found[0]})"
-    for made, side in zip(calls, SIDES, strict=True):
-        if made:
-            yield f"{wording.plural(len(made), 'output')} only in the {side} (such as {made[0]})"
+    for each, side in zip(made, SIDES, strict=True):
+        for found, word in ((each.micros, "micro-step"), (each.calls, "call"), (each.outputs, "output")):
+            if found:
+                yield f"{wording.plural(len(found), word)} only in the {side} (such as {found[0]})"
 
 
 def _severity(walk: Walk, *, sure: bool) -> Severity:
@@ -92,9 +116,9 @@ def _cause(walk: Walk, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[
     key = first.comparison.key
     if first.origin is not Origin.FUNCTIONAL or first.kind not in {Kind.VALUE, Kind.SHAPE} or first.statistics_only:
         return "", False
-    inside = [
-        name for side in names for name in side if _parent(name) == ("" if _is_root(first.owner) else first.owner)
-    ]
+    around = "" if _is_root(first.owner) else first.owner
+    inside = [name for side in names for name in side if _parent(name) in {around, walk.names.of(around)}]
+    inside = [name for name in inside if _ran_there(walk, first, name)]
     if key.phase is not Phase.FORWARD or not inside:
         return "", False
     owners = {key.name for key in (*walk.only_reference, *walk.only_candidate) if key.phase is Phase.INIT}
@@ -105,6 +129,26 @@ def _cause(walk: Walk, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[
         "run."
     )
     return cause, _owns(inside[0], owners)
+
+
+def _ran_there(walk: Walk, first: Suspect, name: str) -> bool:
+    """Whether a module that only one run has ran between the child before the first difference and that."""
+    key = first.comparison.key
+    for orders, is_reference in zip(walk.unpaired_orders, (True, False), strict=True):
+        ran = [order for other, order in orders.items() if other.name == name and other.phase is Phase.FORWARD
+               and other.step == key.step]  # fmt: skip
+        if not ran:
+            continue
+        end = (first.comparison.reference if is_reference else first.comparison.candidate).order
+        before = [
+            (each.reference if is_reference else each.candidate).order
+            for each in walk.comparisons
+            if (each.key.step, each.key.micro, each.key.phase, each.key.name)
+            == (key.step, key.micro, Phase.FORWARD, first.sibling)
+        ]
+        begin = max((order for order in before if order < end), default=-1)
+        return any(begin < order < end for order in ran)
+    return True
 
 
 def _owns(name: str, owners: set[str]) -> bool:
@@ -122,7 +166,7 @@ def draws_other_numbers(walk: Walk) -> bool:
 def _kept_on_one_side(walk: Walk) -> dict[str, str]:
     """Modules that ran in both runs and have records in one capture only (name -> side)."""
     compared = {each.key.name for each in walk.comparisons if each.key.phase in {Phase.FORWARD, Phase.BACKWARD}}
-    back = {new: old for old, new in walk.names.partner.items()}
+    back = walk.names.reversed()
     found: dict[str, str] = {}
     for side, keys in zip(SIDES, (walk.only_reference, walk.only_candidate), strict=True):
         for key in keys:
@@ -169,17 +213,44 @@ def _captured_apart(walk: Walk, kept: dict[str, str]) -> Finding:
     )  # fmt: skip
 
 
-def _calls(walk: Walk, keys: Iterable[TensorKey], left_out: set[str]) -> list[str]:
-    """Outputs of paired names; a gradient that one run did not see is no difference."""
+def _unanswered(walk: Walk, side: str, left_out: set[str]) -> Unanswered:
+    """What one run made of paired names and the other did not; a gradient that was not seen is no difference.
+
+    What is inside a micro-step or call that has no answer has none either, and is not told.
+    """
     if _phases_differ(walk) and not _both_kept(walk, Phase.FORWARD):
-        return []
-    paired = {_call(comparison.key) for comparison in walk.comparisons if comparison.key.phase is Phase.FORWARD}
-    found: dict[str, None] = {}
+        return Unanswered()
+    here = side == SIDES[0]
+    paired = {
+        _call(each.reference.key if here else each.candidate.key)
+        for each in walk.comparisons
+        if each.key.phase is Phase.FORWARD
+    }
+    steps, micros = {call[0] for call in paired}, {call[:2] for call in paired}
+    keys = [
+        key
+        for key in (walk.only_reference if here else walk.only_candidate)
+        if key.phase is Phase.FORWARD and key.name not in left_out and key.slot.startswith("output")
+    ]
+    whole = {_call(key) for key in keys} - paired
+    roots = {call[2] for call in whole if _is_root(call[2])}
+    alone = {call[:2] for call in whole if call[0] in steps} - micros
+    found: tuple[dict[str, None], ...] = ({}, {}, {})
     for key in keys:
-        if key.phase is Phase.FORWARD and key.name not in left_out and key.slot.startswith("output"):
-            whole = f"call {key.call} of {key.name} in {wording.step(key.step, key.micro)}"
-            found[f"{key.name} {key.slot}" if _call(key) in paired else whole] = None
-    return list(found)
+        call = _call(key)
+        if call[:2] in alone:
+            found[0][f"micro-step {key.micro} of {wording.step(key.step)}"] = None
+        elif call not in whole:
+            found[2][f"{key.name} {key.slot}"] = None
+        elif not any((*call[:2], around, key.call) in whole for around in {*_around(key.name), *roots} - {key.name}):
+            found[1][f"call {key.call} of {key.name} in {wording.step(key.step, key.micro)}"] = None
+    return Unanswered(*(tuple(each) for each in found))
+
+
+def _around(name: str) -> Iterator[str]:
+    """The modules around one: where a call of one of them is repeated, so are those of what it holds."""
+    while name := _parent(name):
+        yield name
 
 
 def _both_kept(walk: Walk, phase: Phase) -> bool:

@@ -11,6 +11,7 @@ from align.comparison import Walk
 from align.configuration import Modes
 from align.diagnosis import explaining, telling
 from align.diagnosis.registry import rule
+from align.matching_places import Places
 from align.records import Finding, ModuleInfo, Origin, Phase, Place, Severity
 from align.walk import Suspect
 
@@ -66,12 +67,14 @@ def find(walk: Walk) -> Iterator[Finding]:
 def _differences(walk: Walk, step: int) -> Iterator[ModeDifference]:
     """The calls of a step that either side's facts tell of, where both modes are known and differ."""
     ours, theirs = _modes(walk, step)
-    back = {new: old for old, new in walk.names.partner.items()}
-    told = [*ours.told, *((back.get(name, name), micro, call) for name, micro, call in theirs.told)]
-    for name, micro, call in dict.fromkeys(told):
-        modes = ours.of(name, micro, call), theirs.of(walk.names.of(name), micro, call)
+    places = Places(walk.names, walk.pairing.calls, step)
+    for place in dict.fromkeys([*ours.told, *map(places.in_reference, theirs.told)]):
+        answer = places.in_candidate(place) if place is not None else None
+        if place is None or answer is None:
+            continue
+        modes = ours.of(*place), theirs.of(*answer)
         if modes[0] is not None and modes[1] is not None and modes[0] != modes[1]:
-            yield ModeDifference(step, name, micro, call, modes[0])
+            yield ModeDifference(step, *place, modes[0])
 
 
 def _modes(walk: Walk, step: int) -> tuple[Modes, Modes]:
@@ -90,8 +93,9 @@ def _cause(walk: Walk) -> ModeDifference | None:
     if not _can_matter(first, walk.modules.get(code)):
         return None
     ours, theirs = _modes(walk, key.step)
+    answer = Places(walk.names, walk.pairing.calls, key.step).in_candidate((code, key.micro, key.call))
     mode = ours.of(code, key.micro, key.call)
-    other = theirs.of(walk.names.of(code), key.micro, key.call)
+    other = theirs.of(*answer) if answer is not None else None
     if mode is None or other is None or mode == other:
         return None
     return ModeDifference(key.step, code, key.micro, key.call, mode)

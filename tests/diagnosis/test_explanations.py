@@ -150,6 +150,6 @@ def test_modules_and_calls_on_one_side_are_told(tmp_path: Path) -> None:
         ("within-noise", Severity.NOTE),
     ]
     assert result.findings[0].summary == (
-        "The structure of the runs differs: 1 name only in the candidate (such as cast) and 1 output only in the "
+        "The structure of the runs differs: 1 name only in the candidate (such as cast) and 1 call only in the "
         "candidate (such as call 1 of fc in step 0)."
     )
