@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from align.records import INIT_STEP, Phase, TensorKey
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 HISTORY = {
     1: "First version.",
     2: "Facts of a step, hashes of rows, exponent counts, layouts, recomputed records; configuration of modules; loss "
     "scale after the step, clipping and overflow in the timeline.",
+    3: "Modules that choose among elements by their order; by what --perturb moved a run.",
 }
 
 
@@ -134,6 +135,7 @@ MODULE_FIELDS = (
     Field("conv", "bool", "Convolutions ran in it."),
     Field("piecewise", "bool", "Its backward depends on decisions that rounding can flip."),
     Field("config", "int32", "Its plain attributes as a JSON object (position in /names), else -1.", 2, -1),
+    Field("chooses", "bool", "It takes elements or branches by their order (top-k, sort).", since=3, default=False),
     Field("checksum", "uint64", "Hash of the bytes of the row before this field."),
 )
 
@@ -190,6 +192,7 @@ RUN_FIELDS = (
     Field("fallbacks", "object", "Operators that ran on the CPU for the device, with calls in the first step."),
     Field("process_id", "integer", "The process that wrote the file."),
     Field("host", "text", "The machine that it ran on."),
+    Field("perturbed", "object", "By what --perturb moved the weights and inputs: seed, unit, weights, inputs, ..."),
     Field("checksum", "text", "Hash of the object without this last entry."),
 )
 

@@ -161,6 +161,7 @@ class CaptureWriter:
                 module.conv,
                 module.piecewise,
                 position(json.dumps(module.config, sort_keys=True)) if module.config else -1,
+                module.chooses,
                 0,
             )
             for module in modules

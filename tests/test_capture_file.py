@@ -45,7 +45,7 @@ from align.records import (
 from align.sketch import SIGN_TABLE_ID, sketch_array
 
 RUN = RunInfo(align_version="0.1", detail="tensors")
-VERSION_1 = Path(__file__).parent / "data" / "version1.h5"
+VERSION_1, VERSION_2 = (Path(__file__).parent / "data" / f"version{number}.h5" for number in (1, 2))
 TEXT = st.text(max_size=8) | st.sampled_from(
     ["a/b", "100%", "%2F", "a@1#2", "\u7f51\u7edc.\u5c42", ".", "..", "\0", "\udc80"]
 )
@@ -505,3 +505,12 @@ def test_the_literal_describes_what_the_records_hold() -> None:
 def test_the_page_of_the_docs_is_made_from_the_literal() -> None:
     page = Path(__file__).parents[1] / "docs" / "file-format.md"
     assert page.read_text(encoding="utf-8") == format_page()
+
+
+def test_a_file_of_version_2_opens_with_defaults_for_what_it_lacks() -> None:
+    with open_capture(VERSION_2) as capture:
+        assert (capture.run.format_version, capture.run.outcome, capture.steps) == (2, "finished", [0])
+        assert capture.run.perturbed == {}
+        assert {module.chooses for module in capture.modules.values()} == {False}
+        assert any(module.config for module in capture.modules.values())
+    assert diff_files(str(VERSION_2), str(VERSION_2)).verdict is Verdict.ALIGNED
