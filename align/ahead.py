@@ -24,6 +24,7 @@ class Ahead:
     `handed` are the tensors that a call hands to its children, `hashes` the integer ones among them. `containers`
     are the calls of which a tensor is the gradient of the output. `passed_on` is the norm of a parameter's gradient as
     the optimizer takes it over that after backward, the median of all: what undoing a loss scale and clipping leave.
+    `others` are the candidate's tensors by the order of the reference's records.
     """
 
     norms: Mapping[tuple[CallKey, str], float] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class Ahead:
     hashes: frozenset[tuple[CallKey, int]] = frozenset()
     containers: Mapping[tuple[CallKey, int], TensorRecord] = field(default_factory=dict)
     passed_on: float = 1.0
+    others: Mapping[int, int] = field(default_factory=dict)
 
     def gradient(self, record: TensorRecord) -> float | None:
         """The norm of the gradient of a forward tensor at this module, None where it was not captured."""
@@ -49,8 +51,8 @@ class Ahead:
         """The same gradient at the outermost module that ends in this one: its caller's code made it."""
         for _ in range(len(self.containers)):
             around = self.containers.get((caller_of(record), tensor_of(record)))
-            if around is None:
-                break
+            if around is None or self.others.get(around.order) != self.others.get(record.order):
+                break  # in the candidate the caller's code has changed it
             record = around
         return record
 
@@ -59,6 +61,7 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
     """Index the records of one step."""
     norms: dict[tuple[CallKey, str], float] = {}
     containers: dict[tuple[CallKey, int], TensorRecord] = {}
+    others: dict[int, int] = {}
     handed: set[tuple[CallKey, int]] = set()
     hashes: set[tuple[CallKey, int]] = set()
     taken: dict[Phase, dict[tuple[str, str], float]] = {Phase.GRADIENT: {}, Phase.UPDATE: {}}
@@ -67,8 +70,10 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
         if record.key.phase is Phase.BACKWARD:
             if record.stats is not None and not record.total:
                 norms[(call_of(record), record.key.slot)] = record.stats.norm
-            if record.key.slot.startswith("grad_output") and record.same_as is not None:
-                containers[(call_of(record), record.same_as)] = record
+            if record.key.slot.startswith("grad_output"):
+                others[record.order] = tensor_of(pair.candidate)
+                if record.same_as is not None:
+                    containers[(call_of(record), record.same_as)] = record
         elif record.key.phase in taken:
             if record.stats is not None:
                 taken[record.key.phase][record.key.name, record.key.slot] = record.stats.norm
@@ -76,9 +81,8 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
             handed.add((caller_of(record), tensor_of(record)))
             if record.hash is not None:
                 hashes.add((caller_of(record), record.hash))
-    return Ahead(
-        norms, frozenset(handed), frozenset(hashes), containers, _passed_on(taken[Phase.GRADIENT], taken[Phase.UPDATE])
-    )
+    passed_on = _passed_on(taken[Phase.GRADIENT], taken[Phase.UPDATE])
+    return Ahead(norms, frozenset(handed), frozenset(hashes), containers, passed_on, others)
 
 
 def _passed_on(gradients: Mapping[tuple[str, str], float], updates: Mapping[tuple[str, str], float]) -> float:

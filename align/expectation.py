@@ -62,6 +62,15 @@ class Surroundings:
         """Whether the backward of a module depends on decisions that rounding can flip."""
         return name in self.modules and self.modules[name].piecewise
 
+    def chooses(self, name: str) -> bool:
+        """Whether the code of a module, not that of a module inside it, takes elements or branches by their order."""
+        if name not in self.modules or not self.modules[name].chooses:
+            return False
+        prefix = "" if name.startswith("<") else f"{name}."
+        return not any(
+            other.chooses and inner != name and inner.startswith(prefix) for inner, other in self.modules.items()
+        )
+
     def multiplies(self, name: str) -> bool:
         """Whether matrix products or convolutions run in the module; of the script nothing is known."""
         return name not in self.modules or self.modules[name].matmul or self.modules[name].conv

@@ -71,6 +71,7 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
         roundings=roundings,
         sibling=call.last_child if call.has_children else "",
         terms=_terms(record, call, around),
+        flips=max(call.inputs, call.children) if around.chooses(name) else None,
     )
 
 
@@ -164,6 +165,7 @@ def _expect_module_input(record: TensorRecord, around: Surroundings) -> Expectat
         sibling=caller.last_child,
         unseen=0 if seen else len(around.modules),
         terms=max(record.shape, default=0) if around.multiplies(record.within) else 0,
+        flips=max(caller.inputs, caller.children) if around.chooses(record.within) else None,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from align import wording
 from align.capture_file import Capture
@@ -12,8 +13,10 @@ from align.drift import ParameterErrors, root_of
 from align.equality import Answer, Equality, judge_equality
 from align.floors import Surroundings
 from align.flow import Flow
+from align.judging import Judging
+from align.optimizer_replay import FormulaCheck, OptimizerRecords, Owner, compare_replays, replay
 from align.pairing import PairedStep
-from align.records import Comparison, Kind, ModuleInfo, Origin, Phase, Status, TimelineRow
+from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Status, TensorRecord, TimelineRow
 from align.tolerance import is_float
 from align.units import Precisions
 from align.updates import (
@@ -26,10 +29,16 @@ from align.updates import (
     other_formula,
     parameters_of,
 )
+from align.value_reader import ValueReader
 from align.walk import StepFacts, StepResult, StepWalk, Suspect, equality_comparison, learn_parameters
+
+BEFORE = ".before"
+"""Ends the slot of a state that a step began with, where the step before was not captured."""
 
 CLOSURE_OPTIMIZER = "LBFGS"
 """Evaluates its closure several times in one step and moves the parameters between."""
+
+FactsOfBoth: TypeAlias = tuple[Sequence[Fact], Sequence[Fact]]
 
 
 class Progress:
@@ -41,7 +50,11 @@ class Progress:
         modules: Mapping[str, ModuleInfo],
         precisions: Precisions,
         initial: Sequence[Equality],
+        judging: Judging,
     ) -> None:
+        self.judging = judging
+        values = ValueReader(*captures, modules)
+        self.values = values if values.possible else None
         self.modules = modules
         self.precisions = precisions
         self.timelines = tuple({row.step: row for row in run.timeline} for run in captures)
@@ -49,6 +62,9 @@ class Progress:
         self.unjudged_steps: list[int] = []
         self.stand_in_steps: list[int] = []
         self.update_checks: list[UpdateCheck] = []
+        self.formula_checks: list[FormulaCheck] = []
+        self.last_aside = PairedStep(-1, ())
+        self._partner: dict[Owner, Owner] = {}
         self.unknown_weights: dict[str, int] = {}
         self.last: StepResult | None = None
         self.first = _first_unequal(initial)
@@ -56,21 +72,65 @@ class Progress:
         learn_parameters(self.parameters, self.initial_comparisons)
         self.has_initial = bool(initial)
 
-    def walk(self, paired: PairedStep) -> StepResult:
-        """Judge one step, the steps before it having been judged."""
+    def walk(self, paired: PairedStep, aside: PairedStep, facts_of: FactsOfBoth) -> StepResult:
+        """Judge one step, the steps before it having been judged.
+
+        `aside` are the pairs that are not judged, among them the states of the optimizers, `facts_of` both runs' facts.
+        """
         self._learn_entering_parameters(paired)
         carried = self.last.script_outputs if self.last is not None else 0.0
         facts = self._facts(paired.step)
         around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving, facts.kept_of_gradients)
         self._note_unknown_weights(paired, around)
-        walk = StepWalk(facts, self.precisions, around, diverged=self.first is not None)
+        walk = StepWalk(facts, self.precisions, around, self.judging, self.values, diverged=self.first is not None)
         result = walk.walk(paired)
-        if self.first is None and not result.suspects and self._update_differs(result, moving=facts.moving):
-            result = laid_on_the_optimizer(result)
+        if self.first is None and not result.suspects:
+            if self._leaves_its_settings(result, aside, facts_of, moving=facts.moving):
+                result = laid_on_the_optimizer(result, self._first_owner())
+            elif self._update_differs(result, moving=facts.moving):
+                result = laid_on_the_optimizer(result, self.update_checks[-1].owner if self.update_checks else None)
+        self.last_aside = aside
         if self.first is None and result.suspects:
             self.first = result.suspects[0]
         self.last = result
         return result
+
+    def _leaves_its_settings(
+        self, result: StepResult, aside: PairedStep, facts_of: FactsOfBoth, *, moving: bool
+    ) -> bool:
+        """Whether one run updates other than its own settings say, and the other does not."""
+        if moving or any(rows[result.step].skipped for rows in self.timelines if result.step in rows):
+            return False
+        in_a_row = self.last is not None and self.last.step == result.step - 1
+        before = self._parameters_before(result.step)
+        ours, theirs = (
+            replay(
+                OptimizerRecords(
+                    _by_owner((before_pair.reference, before_pair.candidate)[side] for before_pair in before.values()),
+                    _of_side(result, Phase.PARAM, side),
+                    _of_side(result, Phase.UPDATE, side),
+                    _states(self.last_aside if in_a_row else aside, side, "" if in_a_row else BEFORE),
+                    _states(aside, side, ""),
+                    facts_of[side],
+                )
+            )
+            for side in (0, 1)
+        )
+        partner = {
+            _owner(each.reference): _owner(each.candidate)
+            for each in result.comparisons
+            if each.key.phase is Phase.PARAM
+        }
+        found = compare_replays(result.step, ours, theirs, partner)
+        if found is not None:
+            self.formula_checks.append(found)
+            self._partner = {theirs: ours for ours, theirs in partner.items()} if found.candidate else {}
+        return found is not None
+
+    def _first_owner(self) -> Owner:
+        """The first parameter that left its settings, by the reference's name."""
+        owner = self.formula_checks[-1].errors[0].owner
+        return self._partner.get(owner, owner)
 
     def _update_differs(self, result: StepResult, *, moving: bool) -> bool:
         """Whether the optimizers, their rates, or what they did to the parameters differ in this step."""
@@ -182,6 +242,29 @@ def _clipping(row: TimelineRow | None) -> float:
     if row is None or not (math.isfinite(row.clip_norm) and math.isfinite(row.clip_limit) and row.clip_norm > 0.0):
         return 1.0
     return min(1.0, row.clip_limit / row.clip_norm)
+
+
+def _owner(record: TensorRecord) -> Owner:
+    return record.key.name, record.key.slot
+
+
+def _by_owner(records: Iterable[TensorRecord]) -> dict[Owner, TensorRecord]:
+    return {_owner(record): record for record in records}
+
+
+def _of_side(result: StepResult, phase: Phase, side: int) -> dict[Owner, TensorRecord]:
+    return _by_owner((each.reference, each.candidate)[side] for each in result.comparisons if each.key.phase is phase)
+
+
+def _states(aside: PairedStep, side: int, suffix: str) -> dict[Owner, TensorRecord]:
+    """The states of the optimizers after a step, or with the suffix `.before` those that it began with."""
+    found = {}
+    for pair in aside.pairs:
+        record = (pair.reference, pair.candidate)[side]
+        name, slot = _owner(record)
+        if record.key.phase is Phase.OPTIMIZER and slot.endswith(BEFORE) == bool(suffix):
+            found[name, slot.removesuffix(suffix) if suffix else slot] = record
+    return found
 
 
 def _parameter_comparisons(result: StepResult) -> list[Comparison]:

@@ -54,6 +54,7 @@ class ScaleFactor(NamedTuple):
     residual: float
 
 
+@lru_cache(maxsize=4)
 def sketch_of(record: TensorRecord) -> Sketch | None:
     """The sketch of a record, None where the record has no sketch or no statistics."""
     if record.sketch is None or record.stats is None:
@@ -187,6 +188,25 @@ def _without_largest(squares: NDArray[np.float64], count: int) -> float | None:
     return float(kept.sum()) * len(squares) / len(kept)
 
 
+class Peak(NamedTuple):
+    """The largest bucket of a difference, by magnitude, and how many standard deviations of the others it is."""
+
+    height: float
+    deviations: float
+
+
+def peak_of_difference(reference: Sketch, candidate: Sketch, scale: float = 1.0) -> Peak | None:
+    """The largest bucket of the difference; None where the sketches do not fit each other."""
+    pair = _usable(reference, candidate, scale)
+    if pair is None:
+        return None
+    ours, theirs = pair
+    squares = np.square(theirs - ours)
+    height = math.sqrt(float(squares.max()))
+    deviation = math.sqrt(_median(squares) / NORMAL_MEDIAN_OF_SQUARES)
+    return Peak(height, height / deviation if deviation > 0.0 else math.inf)
+
+
 def inner_product(reference: Sketch, candidate: Sketch, scale: float = 1.0) -> float | None:
     """The inner product of the reference and `scale * candidate`, within about 4 ||a|| ||b|| / sqrt(K)."""
     pair = _usable(reference, candidate, scale)
@@ -224,15 +244,14 @@ def _usable(
     buckets = len(reference.values)
     if buckets != len(candidate.values) or reference.numel != candidate.numel:
         return None
-    with np.errstate(invalid="ignore", over="ignore"):
-        ours = reference.values.astype(np.float64)
-        theirs = candidate.values.astype(np.float64)
-        if scale != 1.0:
-            theirs *= scale
-        # One sum tells that all is finite: inf and nan survive every addition.
-        if math.isfinite(float((ours + theirs).sum())):
-            return ours, theirs
-        usable = np.isfinite(ours) & np.isfinite(theirs)
+    ours = reference.values.astype(np.float64)
+    theirs = candidate.values.astype(np.float64)
+    if scale != 1.0:
+        theirs *= scale
+    # The square of its norm tells that all of a sketch is finite; unlike a sum, np.dot never warns.
+    if math.isfinite(np.dot(ours, ours)) and math.isfinite(np.dot(theirs, theirs)):
+        return ours, theirs
+    usable = np.isfinite(ours) & np.isfinite(theirs)
     count = int(np.count_nonzero(usable))
     if count == 0 or count < min(FEWEST_BUCKETS, buckets / 4):
         return None

@@ -6,16 +6,20 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from align import floors, flow, metrics, nonfinite, tolerance
+from align import aspects, floors, flow, metrics, nonfinite, tolerance
 from align.ahead import look_ahead
+from align.aspects import Structure
 from align.drift import ParameterErrors
 from align.equality import Answer, Equality, judge_equality
 from align.floors import Expectation, Surroundings
+from align.inheritance import Inheritance
+from align.judging import BEYOND_INHERITED, Judging
 from align.nonfinite import NonfiniteSide
 from align.pairing import Pair, PairedStep
-from align.records import Comparison, Kind, Origin, Phase, Status
-from align.tolerance import Precision
+from align.records import Aspect, Comparison, Kind, Origin, Phase, Status
+from align.tolerance import PRECISIONS, Precision, coarsest
 from align.units import Precisions
+from align.value_reader import ValueReader
 
 SCALED_PHASES = nonfinite.SCALED_PHASES
 
@@ -77,9 +81,18 @@ class StepWalk:
     """The state of one walk; `walk` is called once. `diverged` says that the runs have parted before."""
 
     def __init__(
-        self, facts: StepFacts, precisions: Precisions, around: Surroundings, *, diverged: bool = False
+        self,
+        facts: StepFacts,
+        precisions: Precisions,
+        around: Surroundings,
+        judging: Judging,
+        values: ValueReader | None = None,
+        *,
+        diverged: bool = False,
     ) -> None:
         self.facts = facts
+        self.judging = judging
+        self.values = values
         self.diverged = diverged
         self.precisions = precisions
         self.around = around
@@ -87,12 +100,14 @@ class StepWalk:
         self.suspects: list[Suspect] = []
         self.explained: list[Suspect] = []
         self.equalities: list[Equality] = []
-        self._errors: dict[tuple[int, int], float] = {}
+        self.inheritance = Inheritance(around, with_multiples=judging.floor is not None)
         self._shape_matters = False
 
     def walk(self, paired: PairedStep) -> StepResult:
         """Judge all pairs of the step."""
-        self.flow.ahead = look_ahead(paired.pairs)
+        if self.values is not None:
+            self.values.enter_step(paired.pairs)
+        self.inheritance.look_ahead(look_ahead(paired.pairs))
         self._shape_matters = any(
             not pair.same_shape and pair.key.phase is Phase.FORWARD and flow.is_output(pair.reference)
             for pair in paired.pairs
@@ -148,10 +163,12 @@ class StepWalk:
         return self._suspect(comparison, Kind.SHAPE, expected, None)
 
     def _judge_must_be_equal(self, pair: Pair, kind: Kind) -> Comparison:
-        found = judge_equality(pair)
+        found = judge_equality(pair, self.values)
         self.equalities.append(found)
         error = found.relative_l2
-        self._learn(pair, error if error is not None else (math.inf if found.answer is Answer.UNEQUAL else 0.0))
+        self.inheritance.learn(
+            pair, error if error is not None else (math.inf if found.answer is Answer.UNEQUAL else 0.0)
+        )
         comparison = equality_comparison(found)
         if found.answer is not Answer.UNEQUAL:
             return comparison
@@ -169,7 +186,7 @@ class StepWalk:
             if found.answer is Answer.UNEQUAL:
                 call.integer_argument = call.integer_argument or key.slot
         if key.phase is Phase.FORWARD:
-            self._learn(pair, 0.0)
+            self.inheritance.learn(pair, 0.0)
         if found.answer is Answer.EQUAL:
             return equality_comparison(found)
         inherited = Status.PROPAGATED if self.diverged else Status.NOT_JUDGED
@@ -180,7 +197,7 @@ class StepWalk:
         if nonfinite.is_masked(pair):
             return None
         side = nonfinite.one_sided(pair)
-        self._learn(pair, math.inf)
+        self.inheritance.learn(pair, math.inf)
         comparison = Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, unit=precision.unit)
         if side is None:
             return comparison
@@ -201,31 +218,86 @@ class StepWalk:
         return comparison
 
     def _judge_value(self, pair: Pair, expected: Expectation, precision: Precision) -> Comparison:
-        scale = self.facts.scale if pair.key.phase in SCALED_PHASES else 1.0
-        error = self._error(pair, scale)
-        inherited = self._inherited(pair, expected)
+        scale = self._scale(pair)
+        error = self.inheritance.error(pair, scale)
+        inherited = self.inheritance.of_size(pair, expected)
+        if pair.key.phase is Phase.LOSS and pair.key.slot == "value":
+            inherited = self.inheritance.of_loss(pair, expected)
+            precision = coarsest(PRECISIONS[side.dtype] for side in (pair.reference, pair.candidate)) or precision
         if error is None or nonfinite.is_mask(pair.reference.stats) or nonfinite.is_mask(pair.candidate.stats):
-            self._learn(pair, inherited)
+            self.inheritance.learn(pair, inherited)
             return Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, unit=precision.unit)
-        self._learn(pair, error)
-        floor = floor_of(pair, inherited, expected, precision)
-        if expected.flips is not None:
-            floor = max(floor, tolerance.flip_floor(pair.reference.numel, expected.flips))
-        limit = tolerance.limit(pair.reference.numel)
+        measured = self.judging.measured(pair.reference, precision)
+        floor = max(floor_of(pair, inherited, expected, precision), measured or 0.0)
+        limit = self.judging.limit_of(pair.reference.numel)
         if not metrics.has_sketches(pair):
             limit *= tolerance.STATISTICS_FACTOR
-        comparison = Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, error, precision.unit, limit=limit)
-        if error == 0.0 and scale == 1.0 and metrics.identical(pair):
-            return replace(comparison, status=Status.EQUAL, floor=floor, times_floor=0.0)
-        if not expected.judged:
-            return comparison
-        if not floor < tolerance.LARGEST_FLOOR:
-            return self._inherits_all(comparison)
-        judged = self._without_flips(pair, expected, error, scale, limit * floor)
-        comparison = replace(comparison, status=Status.WITHIN, floor=floor, times_floor=judged / floor)
-        if judged > limit * floor:
+        error = metrics.settled(pair, error, limit * floor, scale, self.values)
+        found = self.inheritance.structure(pair, error, scale)
+        comparison = Comparison(
+            pair.reference, pair.candidate, Status.NOT_JUDGED, error, precision.unit, floor, limit=limit
+        )
+        comparison = self._hold(pair, comparison, expected, found, precision)
+        if measured is not None and comparison.status is Status.WITHIN:
+            limit = self.judging.measured_limit(precision, pair.reference.numel)
+            comparison = self._against_measured(comparison, pair, measured, limit)
+        self.inheritance.learn(pair, error, found, error / measured if measured is not None else None)
+        if comparison.status is Status.WITHIN and (comparison.times_floor or 0.0) > comparison.limit:
             return self._suspect(comparison, Kind.VALUE, expected, None)
-        return self._inherits(comparison)
+        return self._inherits(comparison) if comparison.status is Status.WITHIN else comparison
+
+    def _scale(self, pair: Pair) -> float:
+        """What the candidate is multiplied by to undo the loss scales."""
+        return self.facts.scale if pair.key.phase in SCALED_PHASES else 1.0
+
+    def _hold(
+        self, pair: Pair, comparison: Comparison, expected: Expectation, found: Structure | None, precision: Precision
+    ) -> Comparison:
+        """Hold the difference of a pair against its floor, in all its aspects."""
+        error, floor, limit = comparison.relative_l2 or 0.0, comparison.floor, comparison.limit
+        scale = self._scale(pair)
+        if error == 0.0 and scale == 1.0 and metrics.identical(pair):
+            return replace(comparison, status=Status.EQUAL, times_floor=0.0)
+        if not expected.judged:
+            return replace(comparison, floor=0.0)
+        flipped = tolerance.flip_floor(pair.reference.numel, expected.flips) if expected.flips is not None else 0.0
+        if not max(floor, flipped) < tolerance.LARGEST_FLOOR:
+            return self._inherits_all(replace(comparison, floor=0.0))
+        if error <= limit * floor:
+            # Decisions that flip have no part in a difference that is that small.
+            comparison = replace(comparison, status=Status.WITHIN, times_floor=error / floor)
+            return comparison if found is None else self._structured(comparison, pair, expected, found, precision)
+        floor = max(floor, flipped)
+        judged = self._without_flips(pair, expected, error, scale, limit * floor)
+        return replace(comparison, status=Status.WITHIN, floor=floor, times_floor=judged / floor)
+
+    def _against_measured(self, comparison: Comparison, pair: Pair, measured: float, limit: float) -> Comparison:
+        """The same comparison, or that with the measured floor where the difference is nearer to its limit there."""
+        floor = measured * max(1.0, BEYOND_INHERITED * self.inheritance.of_multiple(pair) / limit)
+        judged = comparison.relative_l2 or 0.0
+        if comparison.aspect is Aspect.SIZE and comparison.times_floor is not None:
+            judged = comparison.times_floor * comparison.floor  # without the decisions that flipped
+        times = judged / floor
+        if times / limit <= (comparison.times_floor or 0.0) / comparison.limit:
+            return comparison
+        return replace(comparison, aspect=Aspect.SIZE, part=None, floor=floor, times_floor=times, limit=limit)
+
+    def _structured(
+        self, comparison: Comparison, pair: Pair, expected: Expectation, found: Structure, precision: Precision
+    ) -> Comparison:
+        """The same comparison, or that of an aspect of the difference that stands out where its size does not."""
+        size_floor, limit = comparison.floor, comparison.limit
+        for aspect in aspects.TESTED.get(pair.key.phase, ()):
+            part, floor = found.of(aspect), found.floor(aspect, size_floor, precision, pair.key.phase)
+            by_flips = aspect is Aspect.PEAK and expected.flips is not None
+            if part <= limit * floor or by_flips or not found.stands_out(aspect):
+                continue
+            floor = max(floor, self.inheritance.of_aspect(pair, aspect) * expected.factor)
+            if part / floor > max(limit, comparison.times_floor or 0.0):
+                comparison = replace(
+                    comparison, aspect=aspect, part=found.part(aspect), floor=floor, times_floor=part / floor
+                )
+        return comparison
 
     def _inherits(self, comparison: Comparison) -> Comparison:
         """After the first difference, what lies above the rounding of its own format carries that on."""
@@ -248,26 +320,8 @@ class StepWalk:
         """The difference to hold against the floor: decisions that rounding flipped do not count."""
         if expected.flips is None or error <= allowed:
             return error
-        robust = metrics.without_flips(pair, expected.flips, scale)
+        robust = metrics.without_flips(pair, expected.flips, scale, self.values)
         return error if robust is None else min(error, robust)
-
-    def _error(self, pair: Pair, scale: float) -> float | None:
-        """Measure a pair once: the very same tensors at another point differ by as much."""
-        source = _sources(pair)
-        if source is not None and source in self._errors:
-            return self._errors[source]
-        return metrics.relative_l2(pair, scale)
-
-    def _inherited(self, pair: Pair, expected: Expectation) -> float:
-        """The error already there; of a tensor that was seen before, on both sides, all of it."""
-        source = _sources(pair)
-        if source is None or source not in self._errors:
-            return expected.error
-        return max(expected.error, self._errors[source])
-
-    def _learn(self, pair: Pair, error: float) -> None:
-        self._errors[(pair.reference.order, pair.candidate.order)] = error
-        flow.learn(self.flow, pair, error)
 
     def _suspect(
         self, comparison: Comparison, kind: Kind, expected: Expectation, side: NonfiniteSide | None
@@ -287,7 +341,7 @@ class StepWalk:
                 expected.argument,
                 side,
                 statistics_only=kind is Kind.VALUE and not metrics.has_sketches(pair),
-                scale=self.facts.scale if comparison.key.phase in SCALED_PHASES else 1.0,
+                scale=self._scale(pair),
             )
         )
         return comparison
@@ -328,8 +382,3 @@ def learn_parameters(parameters: ParameterErrors, comparisons: Iterable[Comparis
             continue
         error = comparison.relative_l2
         parameters.learn(comparison.reference, math.inf if error is None else error)
-
-
-def _sources(pair: Pair) -> tuple[int, int] | None:
-    ours, theirs = pair.reference.same_as, pair.candidate.same_as
-    return None if ours is None or theirs is None else (ours, theirs)

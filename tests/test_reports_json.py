@@ -44,6 +44,7 @@ def test_json_has_every_key_in_its_order(name: str) -> None:
         "counts",
         "runs",
         "made_comparable",
+        "pairing",
         "records",
         "only_reference",
         "only_candidate",
@@ -62,7 +63,7 @@ def test_first_divergence_names_place_and_numbers() -> None:
 
     assert list(first) == [
         *("step", "micro", "phase", "name", "slot", "call", "kind", "origin"),
-        *("relative_l2", "floor", "times_floor"),
+        *("relative_l2", "floor", "times_floor", "aspect"),
     ]
     assert (first["phase"], first["name"], first["kind"], first["origin"]) == (
         "forward",

@@ -8,6 +8,7 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
+from align.optimizer_replay import FormulaCheck, FormulaError
 from align.records import Finding, Place, Severity
 from align.updates import UpdateCheck
 
@@ -17,11 +18,52 @@ LABEL = "optimizer-formula-differs"
 
 @rule(CODE, LABEL, rank=56)
 def find(walk: Walk) -> Iterator[Finding]:
-    """The update of the whole model, where the runs part in it."""
-    check = next((check for check in walk.update_checks if check.differs), None)
-    if check is None or not telling.parts_in_update(walk, check.step):
+    """An update that leaves its own settings, else the update of the whole model, where the runs part in it."""
+    formula = next(iter(walk.formula_checks), None)
+    if formula is not None and telling.parts_in_update(walk, formula.step):
+        yield _own_settings(walk, formula)
         return
-    yield Finding(
+    check = next((check for check in walk.update_checks if check.differs), None)
+    if check is not None and telling.parts_in_update(walk, check.step):
+        yield _other_update(walk, check)
+
+
+def _own_settings(walk: Walk, check: FormulaCheck) -> Finding:
+    first = check.errors[0]
+    side = "candidate" if check.candidate else "reference"
+    owners = {error.owner for error in check.errors}
+    name = f"{first.owner[0]} {first.owner[1]}"
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR,
+        f"{wording.step(check.step).capitalize()}: the optimizer of the {side} does not do what its own settings say, "
+        f"in {len(owners)} of {check.checked} parameters that could be replayed; first {_what(first)} of {name}: "
+        f"relative L2 {wording.relative(first.error)}, {wording.factor(first.factor)} times what the settings give. No "
+        "module is to blame.",
+        f"Compare the optimizer's kernel and code in the {side} with its settings: the learning rate, betas, epsilon "
+        "and weight decay that it really uses, a fused or patched implementation, changes of parameters around the "
+        "step.",
+        Place(step=check.step, phase="optimizer", name=telling.first_name(walk)),
+        {
+            "side": side,
+            "what": first.what,
+            "relative_l2": first.error,
+            "factor": first.factor,
+            "parameters": len(owners),
+            "checked": check.checked,
+            "whats": sorted({error.what for error in check.errors}),
+        },
+        {"step": check.step, "side": side, "what": first.what, "name": first.owner[0], "factor": first.factor},
+    )
+
+
+def _what(error: FormulaError) -> str:
+    return "the update" if error.what == "update" else f"the state {error.what}"
+
+
+def _other_update(walk: Walk, check: UpdateCheck) -> Finding:
+    return Finding(
         CODE,
         LABEL,
         Severity.ERROR,
@@ -38,6 +80,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             "decay": check.decay,
             "decay_deviations": check.decay_deviations,
             "elements": check.elements,
+            "own_ratio": check.own_ratio,
         },
         {"step": check.step, "ratio": check.ratio, "relative_l2": check.relative_l2},
     )
@@ -48,6 +91,11 @@ def _how(check: UpdateCheck) -> str:
         return (
             f"over the whole model the update of the candidate is {wording.factor(check.ratio)} times as large as that "
             f"of the reference (relative L2 {wording.relative(check.relative_l2)})"
+        )
+    if check.owner is not None and not check.decays:
+        return (
+            f"the update of {check.owner[0]} {check.owner[1]} is {wording.factor(check.own_ratio)} times as large in "
+            "the candidate as in the reference"
         )
     return (
         f"the candidate draws them to 0 {'more' if check.decay > 0 else 'less'}, as a weight decay does that is "

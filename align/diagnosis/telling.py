@@ -10,7 +10,19 @@ from align import metrics, sketch, wording
 from align.comparison import Walk
 from align.nonfinite import SCALED_PHASES
 from align.pairing import Pair
-from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Place, Status, TensorKey, TimelineRow
+from align.records import (
+    Aspect,
+    Comparison,
+    Fact,
+    Kind,
+    ModuleInfo,
+    Origin,
+    Phase,
+    Place,
+    Status,
+    TensorKey,
+    TimelineRow,
+)
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -125,8 +137,23 @@ def statistics_summary(first: Suspect) -> str:
 
 
 def amount(comparison: Comparison) -> str:
-    """`relative L2 0.031, 147,000x the floor`."""
-    return f"relative L2 {wording.relative(comparison.relative_l2)}, {wording.times(comparison.times_floor)} the floor"
+    """`relative L2 0.031, 147,000x the floor`, or which part of it stands out from rounding."""
+    size = f"relative L2 {wording.relative(comparison.relative_l2)}"
+    times = f"{wording.times(comparison.times_floor)} the floor"
+    if comparison.aspect is Aspect.SIZE or comparison.part is None:
+        return f"{size}, {times}"
+    return f"{size}, of it {_part(comparison.aspect, comparison.part)}, {times}"
+
+
+def _part(aspect: Aspect, part: float) -> str:
+    """The part of a difference that has a structure."""
+    if aspect is Aspect.SCALE:
+        return f"a common factor of {1.0 + part:.4g}"
+    if aspect is Aspect.SHIFT:
+        return f"a constant that is added everywhere ({wording.relative(part)} of its root mean square)"
+    if aspect is Aspect.CHANNEL:
+        return f"{wording.relative(part)} in one channel"
+    return f"{wording.relative(part)} in a few elements"
 
 
 def evidence_of(comparison: Comparison) -> dict[str, Any]:
@@ -137,6 +164,8 @@ def evidence_of(comparison: Comparison) -> dict[str, Any]:
         "floor": comparison.floor or None,
         "times_floor": comparison.times_floor,
         "limit": comparison.limit or None,
+        "aspect": str(comparison.aspect),
+        "part": comparison.part,
         "unit": comparison.unit or None,
         "reference_dtype": ours.dtype,
         "candidate_dtype": theirs.dtype,

@@ -20,6 +20,9 @@ LARGE = 0.5
 
 FINE = frozenset({"fp32", "fp64"})
 
+REPLAY = "replay"
+"""How the method of a floor begins where limits differ from tensor to tensor."""
+
 
 @rule(CODE, LABEL, rank=90)
 def find(walk: Walk) -> Iterator[Finding]:
@@ -113,8 +116,9 @@ def _agreement(walk: Walk, tensors: str, largest: Comparison | None) -> str:
         return f"Aligned: {tensors} are equal."
     if not largest.times_floor:
         return f"Aligned: {tensors} agree as closely as sketches can tell."
+    limit = "their limits" if walk.resolution.floor_method.startswith(REPLAY) else f"the limit of {LIMIT:g}x the floor"
     return (
-        f"Aligned: {tensors} stay below the limit of {LIMIT:g}x the floor; the largest is "
+        f"Aligned: {tensors} stay below {limit}; the largest is "
         f"{wording.times(largest.times_floor)} at {telling.tensor(largest.key)}."
     )
 

@@ -1,0 +1,48 @@
+"""AL407: another difference starts where the first cannot have caused it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis import telling
+from align.diagnosis.registry import rule
+from align.records import Finding, Severity
+from align.walk import Suspect
+
+CODE = "AL407"
+LABEL = "independent-origin"
+
+MOST = 5
+"""Of so many a finding is made; after that, others are the likelier to follow from the first."""
+
+
+@rule(CODE, LABEL, rank=55)
+def find(walk: Walk) -> Iterator[Finding]:
+    """Later differences in the step of the first that are far above what their own inputs explain."""
+    found = walk.independent
+    places = wording.plural(len(found), "later place")
+    for number, suspect in enumerate(found[:MOST], 1):
+        key = suspect.comparison.key
+        yield Finding(
+            CODE,
+            LABEL,
+            Severity.WARNING,
+            _summary(suspect),
+            f"Mend the first difference, capture again and compare: what is told of {places} is less sure.",
+            telling.place_of(key, telling.blamed(suspect)),
+            telling.evidence_of(suspect.comparison),
+            {**telling.arguments_of(suspect), "number": number, "of": len(found)},
+        )
+
+
+def _summary(suspect: Suspect) -> str:
+    comparison = suspect.comparison
+    key = comparison.key
+    much = telling.amount(comparison) + telling.relation(comparison, suspect.scale)
+    where = "" if telling.is_module(suspect) else f" It is made by {telling.maker(suspect)}."
+    return (
+        f"Another difference starts in {telling.point(key)}, at {telling.tensor(key)}: {much}, beyond what it inherits "
+        f"from the first.{where}"
+    )
