@@ -14,7 +14,7 @@ from align.diagnosis import diagnose
 from align.errors import UsageError
 from align.floor_checks import check_not_perturbed
 from align.judging import Judging
-from align.matching_rules import read_rules
+from align.matching.rules import read_rules
 from align.measured_floor import MeasuredFloor, measured_floor
 from align.records import DiffResult
 from align.replay import Replayed, check_replay, judge_replays

@@ -15,10 +15,10 @@ from align.equality import Answer, Equality, judge_equality
 from align.errors import ComparisonError
 from align.flow import is_output
 from align.judging import Judging
-from align.matching_captures import pair_captures
-from align.matching_rules import MapRule
-from align.matching_shards import set_shards_aside
-from align.matching_summary import summarise
+from align.matching.captures import pair_captures
+from align.matching.rules import MapRule
+from align.matching.shards import set_shards_aside
+from align.matching.summary import summarise
 from align.optimizer_replay import FormulaCheck
 from align.pairing import NamePairs, Pair, PairedStep, check_same_model, is_walked, pair_records
 from align.progress import Progress

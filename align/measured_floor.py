@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from align import metrics, nonfinite, wording
 from align.capture_file import Capture
 from align.floor_checks import check_floor, check_not_equal, floor_steps, is_finer, names_of, precision_apart
-from align.matching_calls import NO_SHIFTS
+from align.matching.calls import NO_SHIFTS
 from align.pairing import NamePairs, Pair, PairedStep, is_walked, pair_names, pair_records
 from align.records import INIT_STEP, RunInfo, TensorRecord, TimelineRow
 

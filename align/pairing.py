@@ -9,11 +9,11 @@ from typing import NamedTuple, TypeAlias
 
 from align import wording
 from align.errors import ComparisonError
-from align.matching_calls import NO_SHIFTS, Shifts, find_shifts
-from align.matching_looks import Look, Looks
-from align.matching_names import Method, NameAligner, NameMatch
-from align.matching_rules import MapRule, is_root, mapped, renamed
-from align.matching_slots import Place, pair_slots
+from align.matching.calls import NO_SHIFTS, Shifts, find_shifts
+from align.matching.looks import Look, Looks
+from align.matching.names import Method, NameAligner, NameMatch
+from align.matching.rules import MapRule, is_root, mapped, renamed
+from align.matching.slots import Place, pair_slots
 from align.records import Phase, TensorKey, TensorRecord
 
 LARGEST_SHARE_WITHOUT_PARTNER = 0.5

@@ -69,8 +69,8 @@ WRONG = {
 TOLD = {
     "AdamW lr": (
         "Step 0: the optimizer of the candidate does not do what its own settings say, in 5 of 8 parameters that could "
-        "be replayed; first the update of 0 bias: relative L2 0.010, 1.01 times what the settings give. No module is to "
-        "blame."
+        "be replayed; first the update of 0 bias: relative L2 0.010, 1.01 times what the settings give. No module is "
+        "to blame."
     ),
     "AdamW beta1": (
         "Step 0: the optimizer of the candidate does not do what its own settings say, in 8 of 8 parameters that could "

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from align.errors import ComparisonError
-from align.matching_rules import renamed
+from align.matching.rules import renamed
 from align.pairing import check_same_model, pair_names, pair_records
 from align.records import Phase, RunInfo, TensorKey, TensorRecord, Verdict
 from align.reports.text import diff_text

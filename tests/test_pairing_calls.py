@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from align.matching import align_sequences
+from align.matching.alignment import align_sequences
 from align.pairing import PairedStep, pair_names, pair_records
 from align.records import Phase, TensorKey, TensorRecord
 from tests.builders import Array, record_of

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from align.errors import UsageError
-from align.matching_looks import CallLook, Look, Looks
-from align.matching_names import NameMatch
-from align.matching_rules import MapRule, read_rules
-from align.matching_summary import begins, grouped
+from align.matching.looks import CallLook, Look, Looks
+from align.matching.names import NameMatch
+from align.matching.rules import MapRule, read_rules
+from align.matching.summary import begins, grouped
 from align.pairing import NamePairs, pair_names
 from align.records import PairedNames
 

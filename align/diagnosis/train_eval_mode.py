@@ -11,7 +11,7 @@ from align.comparison import Walk
 from align.configuration import Modes
 from align.diagnosis import explaining, telling
 from align.diagnosis.registry import rule
-from align.matching_places import Places
+from align.matching.places import Places
 from align.records import Finding, ModuleInfo, Origin, Phase, Place, Severity
 from align.walk import Suspect
 

@@ -65,7 +65,9 @@ def test_operands_that_are_cut_off_are_told_once_and_blame_nothing(tmp_path: Pat
     assert {name: str(result.verdict) for name, result in told.items()} == {"rounded": "aligned", "cut": "aligned"}
     notes = [finding.summary for finding in told["cut"].findings if finding.code == "AL109"]
     assert notes == [
-        "Matrix products of the candidate are too small by 0.036 % throughout (in 15 of 15 modules): its device cuts "
-        "operands off where the other rounds them. No module is at fault."
+        (
+            "Matrix products of the candidate are too small by 0.036 % throughout (in 15 of 15 modules): its device "
+            "cuts operands off where the other rounds them. No module is at fault."
+        )
     ]
     assert not [finding for finding in told["rounded"].findings if finding.code == "AL109"]

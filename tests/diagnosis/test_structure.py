@@ -13,7 +13,7 @@ from align import wording
 from align.commands import parse_rename
 from align.diagnosis import telling
 from align.errors import UsageError
-from align.matching_rules import renamed
+from align.matching.rules import renamed
 from align.records import DiffResult, ModuleInfo, Phase, RunInfo, Severity, Status, TensorKey, TensorRecord, Verdict
 from align.reports.text import diff_text
 from tests.builders import diff_files, record_of, write_capture

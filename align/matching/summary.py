@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from align.matching_names import NameMatch
+from align.matching.names import NameMatch
 from align.pairing import NamePairs, PairedStep
 from align.records import PairedCalls, PairedNames, Pairing, Phase
 

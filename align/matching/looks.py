@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from align.matching_rules import is_root
+from align.matching.rules import is_root
 from align.records import ModuleInfo, Phase, TensorRecord
 
 Shapes = tuple[tuple[int, ...], ...]

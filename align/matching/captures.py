@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from align.capture_file import Capture
-from align.matching_looks import Looks, look_at
-from align.matching_rules import MapRule
+from align.matching.looks import Looks, look_at
+from align.matching.rules import MapRule
 from align.pairing import GIVEN, NamePairs, is_walked, pair_names
 from align.records import INIT_STEP, TensorRecord
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from align.matching import FORBIDDEN, Matrix, alike_words, closeness, equal
-from align.matching_looks import Look, Looks
+from align.matching.alignment import FORBIDDEN, Matrix, alike_words, closeness, equal
+from align.matching.looks import Look, Looks
 
 # How much each likeness weighs in the score, by judgement: what a port keeps weighs more than what it changes. Equal
 # initial weights that are no constants cannot be chance; names are what was changed. Measured on GPT-2, Llama, a CNN,

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from align.matching import MOST_CELLS, Matrix, align_sequences, closeness, equal
+from align.matching.alignment import MOST_CELLS, Matrix, align_sequences, closeness, equal
 from align.records import Phase, TensorKey, TensorRecord
 
 CallPlace: TypeAlias = tuple[str, int]

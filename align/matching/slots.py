@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from align.matching import align_sequences
-from align.matching_calls import tensor_likeness
-from align.matching_likeness import SAME_VALUES
+from align.matching.alignment import align_sequences
+from align.matching.calls import tensor_likeness
+from align.matching.likeness import SAME_VALUES
 from align.records import Phase, TensorRecord
 
 Place: TypeAlias = tuple[Phase, str, str, int, int]

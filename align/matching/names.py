@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from align.matching import FORBIDDEN, MOST_CELLS, Matrix, align_sequences, equal, likeness
-from align.matching_likeness import likenesses, scores_of, start_alike, words_of
-from align.matching_looks import Look, Looks
-from align.matching_rules import is_root
+from align.matching.alignment import FORBIDDEN, MOST_CELLS, Matrix, align_sequences, equal, likeness
+from align.matching.likeness import likenesses, scores_of, start_alike, words_of
+from align.matching.looks import Look, Looks
+from align.matching.rules import is_root
 
 SMALLEST_GAIN = 0.5
 """Two modules are a possible pair where more speaks for it than against it."""
