@@ -86,6 +86,11 @@ class Structure:
         return max(share * size_floor, RESOLUTION)
 
 
+def factor_share(precision: Precision) -> float:
+    """The share of the floor of the size that a common factor of an activation may have."""
+    return CUT_OFF_SHARE if precision in CUT_OFF else FORWARD_SHARES[Aspect.SCALE]
+
+
 def structure(pair: Pair, size: float, scale: float = 1.0) -> Structure | None:
     """The aspects of a difference whose relative L2 norm is `size`; None where they cannot be had.
 

@@ -17,9 +17,10 @@ from align.judging import Judging
 from align.matching.rules import read_rules
 from align.measured_floor import MeasuredFloor, measured_floor
 from align.records import DiffResult
-from align.replay import Replayed, check_replay, judge_replays
+from align.replay import judge_replays
 from align.replay_checks import replayable_steps
 from align.replay_children import Program, keep_folder, replay, temporary_folder
+from align.replay_summary import Replayed, check_replay
 from align.reports.show import Contents, matches, show_text
 from align.requests import is_alive
 from align.tolerance import LIMIT

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from align import wording
+from align import aspects, wording
 from align.alike import completed
+from align.aspects import factor_share
 from align.capture_file import Capture
 from align.equality import Answer, Equality, judge_equality
 from align.errors import ComparisonError
@@ -41,7 +42,7 @@ from align.records import (
     TensorRecord,
     TimelineRow,
 )
-from align.tolerance import coarsest, is_float
+from align.tolerance import LIMIT, coarsest, is_float
 from align.units import Precisions, Side, learn_precisions
 from align.updates import (
     UpdateCheck,
@@ -325,7 +326,10 @@ def _resolution(result: StepResult, precisions: Precisions, *runs: RunInfo) -> R
     typical = seen[len(seen) // 2]
     # The coarsest format that can have made the typical floor; a coarser one is that of a few modules.
     makers = [precision for precision in precisions.by_name.values() if precision.unit <= typical.floor]
-    return Resolution(_effect(typical), (coarsest(makers) or precisions.whole).name)
+    maker = coarsest(makers) or precisions.whole
+    factor = LIMIT * max(factor_share(maker) * typical.floor, aspects.RESOLUTION)
+    effect = _effect(typical)
+    return Resolution(effect, maker.name, smallest_visible_factor=min(factor, effect))
 
 
 def _effect(comparison: Comparison) -> float:

@@ -409,11 +409,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What the comparison could see: the smallest relative effect on a module's output, and why."""
+    """What the comparison could see: the smallest relative effect on a module's output, and why.
+
+    `smallest_visible_factor` is how far from 1 a common factor of an output is seen.
+    """
 
     smallest_visible_effect: float | None
     precision: str
     floor_method: str = "two files"
+    smallest_visible_factor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

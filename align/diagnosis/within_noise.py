@@ -110,7 +110,7 @@ def _agreement(walk: Walk, tensors: str, largest: Comparison | None) -> str:
     if precision not in FINE and effect is not None:
         return (
             f"Aligned as far as {precision} can show: an effect below {wording.percent(effect)} of a module's output "
-            "would not have been seen."
+            f"would not have been seen{_of_factors(walk)}."
         )
     if largest is None:
         return f"Aligned: {tensors} are equal."
@@ -121,6 +121,14 @@ def _agreement(walk: Walk, tensors: str, largest: Comparison | None) -> str:
         f"Aligned: {tensors} stay below {limit}; the largest is "
         f"{wording.times(largest.times_floor)} at {telling.tensor(largest.key)}."
     )
+
+
+def _of_factors(walk: Walk) -> str:
+    """A common factor stands out from rounding earlier than other effects do."""
+    factor, effect = walk.resolution.smallest_visible_factor, walk.resolution.smallest_visible_effect
+    if factor is None or effect is None or factor > effect / 2.0:
+        return ""
+    return f"; a common factor that is {wording.percent(factor)} off would have been"
 
 
 def _left_out(walk: Walk) -> str:

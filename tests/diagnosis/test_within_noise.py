@@ -34,11 +34,12 @@ def test_the_largest_difference_is_named(tmp_path: Path) -> None:
 def test_a_coarse_precision_says_what_it_cannot_show(tmp_path: Path) -> None:
     reference = make(tmp_path / "a.h5", steps=1, bfloat16=True)
     result = diff_files(reference, make(tmp_path / "b.h5", steps=1, pieces=4, bfloat16=True))
-    effect = result.resolution.smallest_visible_effect
+    effect, factor = result.resolution.smallest_visible_effect, result.resolution.smallest_visible_factor
     assert effect is not None
+    assert factor is not None
     assert result.summary == (
         f"Aligned as far as bf16 can show: an effect below {effect * 100:.1f} % of a module's output would not have "
-        "been seen."
+        f"been seen; a common factor that is {factor * 100:.1f} % off would have been."
     )
     assert result.findings[0].advice == (
         "Repeat both runs in fp32 to see smaller effects; of a parameter's gradient, one below 75.5 % would not have "
