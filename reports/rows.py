@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from align import wording
-from align.records import INIT_STEP, Status
+from align.records import INIT_STEP, Aspect, Status
 from align.reports.visible import shortened
 
 if TYPE_CHECKING:
@@ -123,11 +123,17 @@ def make_row(number: int, comparison: Comparison, phrases: Phrases, *, first: bo
         status_word=phrases[f"status_{comparison.status}"],
         relative=difference_text(comparison, phrases),
         floor=wording.relative(comparison.floor) if comparison.floor else "",
-        times=wording.times(comparison.times_floor) if measured else "",
+        times=_times(comparison) if measured else "",
         reference=tensor_text(comparison.reference, phrases),
         candidate=tensor_text(comparison.candidate, phrases),
         first=first,
     )
+
+
+def _times(comparison: Comparison) -> str:
+    """`15.7x`, with the aspect of the difference that stands out where it is not its size."""
+    times = wording.times(comparison.times_floor)
+    return times if comparison.aspect is Aspect.SIZE else f"{times} ({comparison.aspect})"
 
 
 def first_index(result: DiffResult) -> int | None:
