@@ -113,7 +113,8 @@ def _without_collections() -> Iterator[None]:
 def with_floor(walk: Walk, floor: MeasuredFloor) -> Walk:
     """A walk that says which floor it was held against."""
     method = f"{floor.method}, statistics only" if walk.statistics_only else floor.method
-    return replace(walk, notes=(*walk.notes, *floor.notes), resolution=replace(walk.resolution, floor_method=method))
+    notes = (*walk.notes, *floor.notes, *floor.uncovered(walk.comparisons))
+    return replace(walk, notes=notes, resolution=replace(walk.resolution, floor_method=method))
 
 
 def show_file(path: str, names: Sequence[str] = ()) -> str:
@@ -151,11 +152,11 @@ def contents_of(capture: Capture) -> Contents:
 def parse_rename(text: str) -> tuple[str, str]:
     """Read `OLD=NEW`; raises UsageError for anything else.
 
-    `=NEW` puts a prefix before all names of the reference, `OLD=` takes one away. A dot at the end of a name is left
-    out.
+    `=NEW` puts a prefix before all names of the reference, `OLD=` takes one away. A dot at the end of a name and
+    blanks around it are left out.
     """
     old, equals, new = text.partition("=")
-    old, new = old.rstrip("."), new.rstrip(".")
+    old, new = old.strip().rstrip("."), new.strip().rstrip(".")
     if not equals or not (old or new):
         raise UsageError(
             f"Cannot read the rename '{text}': write --rename OLD=NEW, such as --rename model.h=model.layers, or "

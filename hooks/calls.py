@@ -16,19 +16,16 @@ from torch.nn.utils.parametrize import ParametrizationList
 from align.hooks.autocast import autocast_dtype
 from align.hooks.configuration import configuration_of
 from align.hooks.graph import Exploration, edge_of, explore, sequence_now
-from align.hooks.nesting import call_tensors, result_tensors, tensors_in
+from align.hooks.nesting import call_tensors, result_tensors, tensors_in, with_tensors
 from align.hooks.roots import class_name, unwrapped
 from align.hooks.targets import target_facts
-from align.hooks.trace import KEEP_BATCHES, Call, Forward
+from align.hooks.trace import KEEP_BATCHES, RECOMPUTED, Call, Forward
 from align.hooks.values import dtype_name
 from align.records import ModuleInfo, Phase
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
     from align.hooks.roots import Root
-
-RECOMPUTED = ".recomputed"
-"""Behind the slot of an output that an activation checkpoint computed again inside the backward."""
 
 UNIT_BITS = {
     "float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "float8_e4m3fn": 4, "float8_e4m3fnuz": 4,
@@ -40,7 +37,7 @@ UNIT_BITS = {
 class Frame:
     """One open module call."""
 
-    __slots__ = ("born", "call", "edges", "inputs", "module", "recompute", "root")
+    __slots__ = ("born", "call", "edges", "given", "inputs", "module", "recompute", "result", "root")
 
     def __init__(self, module: nn.Module, root: Root | None, call: Call | None, *, recompute: bool) -> None:
         self.module = module
@@ -49,7 +46,17 @@ class Frame:
         self.recompute = recompute
         self.inputs: list[tuple[str, torch.Tensor]] = []
         self.edges: dict[str, Any] = {}
+        self.given: Mapping[int, torch.Tensor] = {}
+        self.result: Mapping[int, torch.Tensor] = {}
         self.born = 0
+
+    def called_with(self, args: tuple[Any, ...], kwargs: Any) -> tuple[Any, Any]:
+        """The arguments and keywords, with other tensors where a replay has put some in their place."""
+        return (with_tensors(args, self.given), with_tensors(kwargs, self.given)) if self.given else (args, kwargs)
+
+    def returned(self, result: Any) -> Any:
+        """The same for the result."""
+        return with_tensors(result, self.result) if self.result else result
 
 
 class CallWatch:
@@ -92,6 +99,7 @@ class CallWatch:
             frame = self._recorder.guarded(self._open, module, args, kwargs)
         if frame is None:
             frame = Frame(module, None, None, recompute=in_backward)
+        args, kwargs = frame.called_with(args, kwargs)
         outermost = not stack and not in_backward
         stack.append(frame)
         try:
@@ -106,17 +114,22 @@ class CallWatch:
         self.failed_in = ""
         if frame.call is not None:
             self._recorder.guarded(self._close, frame, result)
-        return result
+        return frame.returned(result)
 
     def _begins(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any) -> tuple[Any, Any]:
         """An outermost call begins; returns what it is to be called with."""
         recorder = self._recorder
         recorder.outermost_call_begins(module)
+        if recorder.replay is not None:
+            recorder.replay.forward_begins()
         called_with = recorder.batches.called_with
-        if not called_with.follows:
-            return args, kwargs
-        given = recorder.guarded(called_with.called, module, args, kwargs, gradient=recorder.trains_now())
-        return given or (args, kwargs)
+        if called_with.follows:
+            given = recorder.guarded(called_with.called, module, args, kwargs, gradient=recorder.trains_now())
+            args, kwargs = given or (args, kwargs)
+        if recorder.perturbation.asked:
+            given = recorder.guarded(recorder.perturbation.inputs, module, args, kwargs, gradient=recorder.trains_now())
+            args, kwargs = given or (args, kwargs)
+        return args, kwargs
 
     def _run_unwatched(
         self, original: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: Any
@@ -201,6 +214,8 @@ class CallWatch:
     def _new_call(self, name: str, parent: Call | None, forward: Forward) -> Call:
         call = Call(name, parent, forward)
         forward.calls.append(call)
+        if self._recorder.replay is not None:
+            self._recorder.replay.call_begins(call)
         return call
 
     def _name(self, root: Root, module: nn.Module, parent: Call | None) -> str:
@@ -228,6 +243,9 @@ class CallWatch:
         frame.call = self._recorder.checkpoints.call_to_repeat(root.names[id(module)], parent)
         if frame.call is not None:
             frame.call.recomputed = True
+            if self._recorder.replay is not None:
+                for slot, tensor in call_tensors(args, kwargs):
+                    self._recorder.replay.put_again(frame.call, slot, tensor)
             if not frame.call.has_graph:
                 self._note_edges(frame, call_tensors(args, kwargs))
         return frame
@@ -266,6 +284,9 @@ class CallWatch:
             kept = KEEP_BATCHES in self._recorder.options.keep and call.parent is None and call.forward.teacher
             for slot, tensor in tensors:
                 trace.see(Phase.FORWARD, call.name, slot, tensor, call=call, keep=kept and not trace.computed(tensor))
+        if self._recorder.replay is not None:
+            frame.given = self._recorder.replay.replacements()
+            tensors = [(slot, frame.given.get(id(tensor), tensor)) for slot, tensor in tensors]
         self._note_edges(frame, tensors)
 
     def _note_edges(self, frame: Frame, tensors: list[tuple[str, torch.Tensor]]) -> None:
@@ -295,6 +316,9 @@ class CallWatch:
             mark = RECOMPUTED if frame.recompute else ""
             for slot, tensor in outputs:
                 trace.see(Phase.FORWARD, call.name, slot + mark, tensor, call=call, recomputed=frame.recompute)
+        if self._recorder.replay is not None:
+            frame.result = self._recorder.replay.replacements()
+            outputs = [(slot, frame.result.get(id(tensor), tensor)) for slot, tensor in outputs]
         in_graph = [(slot, tensor) for slot, tensor in outputs if tensor.grad_fn is not None]
         if frame.recompute and call.has_graph:
             return
@@ -326,6 +350,8 @@ class CallWatch:
             matmul=found.matmul if found else False,
             conv=found.conv if found else False,
             piecewise=found.piecewise if found else False,
+            chooses=found.chooses if found else False,
+            normalises=found.normalises if found else False,
             config=self._recorder.guarded(configuration_of, frame.module, with_model=call.parent is None) or {},
         )
 

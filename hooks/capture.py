@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from align.errors import CaptureError, UsageError
 from align.hooks.devices import prepare_device
 from align.hooks.launch import Program, ProgramNotFound, exit_code_of, find_module, find_script, run_program
+from align.hooks.replay_options import ReplayOptions
 from align.records import RunInfo
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class CaptureOptions:
     no_dropout: bool = False
     init_from: str | None = None
     batches_from: str | None = None
+    perturb: int | None = None
+    replay: ReplayOptions | None = None
     force: bool = False
     strict: bool = False
     transfer: bool = True
@@ -112,7 +115,8 @@ def make_recorder(options: CaptureOptions, program: Program, say: Callable[[str]
     return Recorder(
         output_path(options), steps=options.steps, every=options.every, detail=options.detail, modules=options.modules,
         phases=options.phases, keep=options.keep, exponents=options.exponents, max_size=options.max_size,
-        stop=options.stop, force=options.force, run=run, same_start=same_start, say=say,
+        stop=options.stop, force=options.force, run=run, same_start=same_start, perturb=options.perturb,
+        replay=options.replay, say=say,
     )  # fmt: skip
 
 

@@ -27,11 +27,12 @@ class OutputGradient:
         self.number = number
         self.total = total
 
-    def __call__(self, gradients: tuple[torch.Tensor | None, ...]) -> None:
-        """Take the gradient of this output from those of the node."""
+    def __call__(self, gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
+        """Take the gradient of this output from those of the node; returns others where a capture is replayed."""
         gradient = gradients[self.number] if self.number < len(gradients) else None
-        if gradient is not None:
-            self.watch.arrived(self.call, self.slot, gradient, total=self.total)
+        if gradient is None:
+            return None
+        return _exchanged(gradients, self.number, self.watch.arrived(self.call, self.slot, gradient, total=self.total))
 
 
 class InputGradient:
@@ -49,23 +50,28 @@ class InputGradient:
         self.expected = expected
         self.parts: list[torch.Tensor] = []
 
-    def add(self, part: torch.Tensor) -> None:
-        """Take one part; report when it was the last."""
+    def add(self, part: torch.Tensor) -> torch.Tensor | None:
+        """Take one part; report when it was the last. Returns what is to flow on in its place, None for itself."""
         self.parts.append(part)
         if len(self.parts) == self.expected:
-            self.report()
-        elif len(self.parts) == 1:
+            return self.report()
+        if len(self.parts) == 1:
             self.watch.unfinished.append(self)
+        return None
 
-    def report(self) -> None:
-        """Record the sum of the parts that came."""
+    def report(self) -> torch.Tensor | None:
+        """Record the sum of the parts that came; returns what is to flow on in the place of the last."""
         parts, self.parts = self.parts, []
         if not parts:
-            return
+            return None
         gradient = parts[0]
         for part in parts[1:]:
             gradient = gradient + part
-        self.watch.arrived(self.call, self.slot, gradient)
+        instead = self.watch.arrived(self.call, self.slot, gradient)
+        if instead is None or len(parts) == 1:
+            return instead
+        # The other parts are on their way already; where the sum is right to the bit, so is the last part.
+        return None if torch.equal(instead, gradient) else parts[-1] + (instead - gradient)
 
 
 class InputGradientPart:
@@ -77,12 +83,15 @@ class InputGradientPart:
         self.gradient = gradient
         self.position = position
 
-    def __call__(self, into_inputs: tuple[torch.Tensor | None, ...], _: tuple[torch.Tensor | None, ...]) -> None:
-        """Take the part that flows along our edge."""
+    def __call__(
+        self, into_inputs: tuple[torch.Tensor | None, ...], _: tuple[torch.Tensor | None, ...]
+    ) -> tuple[torch.Tensor | None, ...] | None:
+        """Take the part that flows along our edge; returns others where a capture is replayed."""
         part = into_inputs[self.position] if self.position < len(into_inputs) else None
-        if part is not None:
-            watch = self.gradient.watch
-            watch.recorder.guarded(self.gradient.add, part)
+        if part is None:
+            return None
+        instead = self.gradient.watch.recorder.guarded(self.gradient.add, part)
+        return _exchanged(into_inputs, self.position, instead)
 
 
 class GradientWatch:
@@ -122,9 +131,10 @@ class GradientWatch:
         node.register_prehook(hook)
         call.forward.sentinels.append(weakref.ref(hook))
 
-    def arrived(self, call: Call, slot: str, gradient: torch.Tensor, *, total: bool = False) -> None:
-        """A gradient came: its forward is part of this step."""
-        self.recorder.guarded(self._record, call, slot, gradient, total=total)
+    def arrived(self, call: Call, slot: str, gradient: torch.Tensor, *, total: bool = False) -> torch.Tensor | None:
+        """A gradient came: its forward is part of this step. Returns what is to flow on instead, None for itself."""
+        instead: torch.Tensor | None = self.recorder.guarded(self._record, call, slot, gradient, total=total)
+        return instead
 
     def finish(self) -> None:
         """A backward is over: report the input gradients of which only some parts came."""
@@ -132,10 +142,20 @@ class GradientWatch:
         for gradient in unfinished:
             gradient.report()
 
-    def _record(self, call: Call, slot: str, gradient: torch.Tensor, *, total: bool) -> None:
+    def _record(self, call: Call, slot: str, gradient: torch.Tensor, *, total: bool) -> torch.Tensor | None:
         recorder = self.recorder
         if recorder.closed or not recorder.clock.wanted:
-            return
+            return None
         recorder.trace.reach(call.forward)
         if slot and Phase.BACKWARD in recorder.trace.phases and recorder.wants(call.name):
-            recorder.trace.see(Phase.BACKWARD, call.name, slot, gradient, call=call, total=total)
+            return recorder.trace.see(Phase.BACKWARD, call.name, slot, gradient, call=call, total=total).take_instead()
+        return None
+
+
+def _exchanged(
+    gradients: tuple[torch.Tensor | None, ...], place: int, instead: torch.Tensor | None
+) -> tuple[torch.Tensor | None, ...] | None:
+    """The gradients with another one at a place; None, which leaves them as they are, where there is no other."""
+    if instead is None:
+        return None
+    return (*gradients[:place], instead, *gradients[place + 1 :])

@@ -18,6 +18,12 @@ PIECEWISE_NODES = (
     "hardshrink", "softshrink", "maximum", "minimum", "fmax", "fmin", "gather",
 )  # fmt: skip
 
+NORM_WORDS = ("layernorm", "groupnorm", "batchnorm", "instancenorm", "rmsnorm")
+"""In the names of nodes that take a mean out or divide by a deviation, whatever the class of their module is called."""
+
+CHOOSING_NODES = ("topk", "sort", "kthvalue", "mode")
+"""Their results are other elements when two numbers change their order."""
+
 Edge = tuple[Any, int]
 """(node, output number) as autograd's `next_functions` has it."""
 
@@ -34,6 +40,8 @@ class Exploration:
     matmul: bool = False
     conv: bool = False
     piecewise: bool = False
+    chooses: bool = False
+    normalises: bool = False
 
 
 def edge_of(tensor: torch.Tensor) -> Edge | None:
@@ -94,3 +102,5 @@ def _classify(node: Any, found: Exploration) -> None:
         found.conv = True
     elif kind.split("with")[0] in PIECEWISE_NODES or "maxpool" in kind:
         found.piecewise = True
+    found.chooses = found.chooses or kind in CHOOSING_NODES
+    found.normalises = found.normalises or any(word in kind for word in NORM_WORDS)

@@ -66,6 +66,23 @@ class InitialState:
         known.sightings = [recorder.trace.initial(name, slot, tensor, keep=keep) for name, slot, tensor in wanted]
         known.signature = signature
 
+    def moved(self, root: Root) -> None:
+        """The parameters of a root were changed without a trace in their versions: what was seen of them is old.
+
+        Its buffers are not looked at again, which the forward that runs may have changed.
+        """
+        known, module, recorder = self._seen.get(id(root)), root.reference(), self._recorder
+        if known is None or module is None or self.swaps:
+            return
+        keep = KEEP_INIT in recorder.options.keep
+        owned = {recorder.owner_of(parameter): parameter for parameter in module.parameters()}
+        known.sightings = [
+            recorder.trace.initial(one.name, one.slot, owned[one.name, one.slot], keep=keep)
+            if (one.name, one.slot) in owned
+            else one
+            for one in known.sightings
+        ]
+
     def write(self) -> None:
         """Write what was seen of the roots that belong to the training, once."""
         if self._written:

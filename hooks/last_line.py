@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from align.hooks.perturb import sentence as perturbed
 from align.hooks.recorder import Recorder
 from align.hooks.same_start import sentence
 from align.hooks.steps import describe_steps
@@ -22,9 +23,7 @@ def _parts(recorder: Recorder, device: str, children: str) -> Iterator[str]:
         yield "the run went on without it"
     elif beyond > 0:
         yield "1 later step was not captured" if beyond == 1 else f"{beyond:,} later steps were not captured"
-    done = sentence(recorder.run_info.same_start)
-    if done:
-        yield done
+    yield from filter(None, (sentence(recorder.run_info.same_start), perturbed(recorder.run_info.perturbed)))
     outcome = recorder.run_info.outcome
     if outcome != "finished" and not recorder.gave_up:
         yield f"the run ended early ({outcome})"

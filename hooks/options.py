@@ -11,6 +11,7 @@ from align.hooks.steps import StepChoice, parse_steps
 from align.records import Detail, Phase
 
 DEFAULT_STEPS = "0:3"
+SEEDS = 2**32
 KEPT_PHASES = {"init": Phase.INIT, "batches": Phase.INPUT}
 """The words of `keep`, and the phase whose records hold these values."""
 
@@ -22,7 +23,8 @@ class Options:
     `keep` names values that are kept whatever the detail: init, batches; their phase is then among `phases`, and no
     glob of `modules` leaves them out. `exponents` counts the exponents of all floats, not only those of 16-bit
     gradients. `max_size` is the greatest size of the file in bytes beyond which no
-    values are kept, None for no limit but that of the disk.
+    values are kept, None for no limit but that of the disk. `perturb` is the seed by which weights and inputs are
+    moved, None for a run as it is.
     """
 
     choice: StepChoice
@@ -33,6 +35,7 @@ class Options:
     keep: frozenset[str]
     exponents: bool
     max_size: int | None
+    perturb: int | None = None
 
     def matches(self, name: str) -> bool:
         """Whether records of this module are wanted."""
@@ -46,7 +49,7 @@ class Options:
 
 def read_options(  # noqa: PLR0913  one keyword for each option of the command
     *, steps: str | None, every: int, detail: str, modules: Iterable[str], phases: Iterable[str],
-    keep: Iterable[str], exponents: bool, max_size: int | str | None,
+    keep: Iterable[str], exponents: bool, max_size: int | str | None, perturb: int | None = None,
 ) -> Options:  # fmt: skip
     """Check every option; raises UsageError with the word that cannot be read."""
     asked = steps if steps is not None else ("0:" if every > 1 else DEFAULT_STEPS)
@@ -61,6 +64,7 @@ def read_options(  # noqa: PLR0913  one keyword for each option of the command
         keep=kept,
         exponents=exponents,
         max_size=parse_size(max_size) if isinstance(max_size, str) else max_size,
+        perturb=_parse_perturb(perturb, detail),
     )
 
 
@@ -76,6 +80,17 @@ def parse_size(text: str) -> int:
     if not 0.0 <= size < float("inf"):
         raise UsageError(f"Cannot read the size '{text}': write a number and a unit, such as 500MB or 2GB.")
     return int(size)
+
+
+def _parse_perturb(seed: int | None, detail: str) -> int | None:
+    if seed is not None and not 0 <= seed < SEEDS:
+        raise UsageError(f"Cannot perturb with the seed {seed}: choose a whole number from 0 to {SEEDS - 1:,}.")
+    if seed is not None and detail == Detail.STATS:
+        raise UsageError(
+            "Cannot perturb at detail 'stats': statistics do not tell how much a tensor differs. Choose sketch or "
+            "tensors."
+        )
+    return seed
 
 
 def _parse_detail(text: str) -> Detail:

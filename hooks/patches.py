@@ -204,6 +204,8 @@ class Patches:
         recorder = self._recorder
 
         def scale(scaler: Any, outputs: Any) -> Any:
+            if recorder.replay is not None:
+                recorder.guarded(recorder.replay.scale, scaler)
             result = original(scaler, outputs)
             if recorder.in_training_thread():
                 recorder.guarded(recorder.scalers.scaled, scaler, outputs, result)

@@ -33,8 +33,11 @@ from align.hooks.optimizers import MAXIMUM_SETTINGS, OptimizerWatch, settings_of
 from align.hooks.options import read_options
 from align.hooks.overflow import OverflowFlag
 from align.hooks.patches import Patches
+from align.hooks.perturb import Perturbation
 from align.hooks.progress import Progress
 from align.hooks.quiet import grad_mode
+from align.hooks.replay import Replay
+from align.hooks.replay_options import ReplayOptions
 from align.hooks.roots import NO_MODULE, Root, Roots, living_optimizers
 from align.hooks.run_info import describe_run, ended_run, flags_now
 from align.hooks.same_start import SameStart
@@ -71,8 +74,9 @@ class Recorder:
     floats, not only those of 16-bit gradients. `max_size` (bytes, or a text such as 2GB) is the size of the file
     beyond which no values are kept. Raises CaptureError where the path cannot be written or another recorder is
     open, and UsageError for options it cannot read. `same_start` says what makes the run start as another one;
-    StartRefused, a SystemExit, ends it where it would start from other weights. All else that goes wrong afterwards
-    never stops the training: it is counted, kept in the file and in `troubles`. `say` is given lines of progress.
+    StartRefused, a SystemExit, ends it where it would start from other weights. `perturb` is a seed: initial weights
+    and float inputs are moved by the rounding of the working precision. All else that goes wrong afterwards never
+    stops the training: it is counted, kept in the file and in `troubles`. `say` is given lines of progress.
     """
 
     def __init__(  # noqa: PLR0913  one keyword for each option of the command
@@ -91,12 +95,14 @@ class Recorder:
         force: bool = False,
         run: RunInfo | None = None,
         same_start: SameStart | None = None,
+        perturb: int | None = None,
+        replay: ReplayOptions | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
         self.path = Path(path)
         self.options = read_options(
             steps=steps, every=every, detail=detail, modules=modules, phases=phases, keep=keep, exponents=exponents,
-            max_size=max_size,
+            max_size=max_size, perturb=perturb,
         )  # fmt: skip
         self.clock = StepClock(self.options.choice)
         self.stop = stop
@@ -111,6 +117,7 @@ class Recorder:
         self.compile_seen = False
         self._force = force
         self._same_start = same_start or SameStart()
+        self._replay_options = replay
         self._progress = Progress(say, self.options.steps) if say is not None else None
         self._wanted: dict[str, bool] = {}
         self._begun = False
@@ -124,6 +131,7 @@ class Recorder:
             modules_requested=self.options.modules,
             kept=tuple(sorted(self.options.keep)),
             same_start=self._same_start.facts(),
+            perturbed={} if perturb is None else {"seed": perturb},
             process_id=os.getpid(),
             host=socket.gethostname(),
         )
@@ -138,12 +146,14 @@ class Recorder:
                 f"Cannot record into '{self.path}': '{_active[0].path}' is being recorded. Close it first."
             )
         self.start = StartControl(self._same_start, self.path, self.note_trouble)
+        self.perturbation = Perturbation(self, self.options.perturb)
         self.run_info = describe_run(self.run_info)
         self.writer = CaptureWriter(self.path, self.run_info, force=self._force, max_bytes=self.options.max_size)
         drop_request(self.path)
         self._requests = Requests(self.path)
         self.facts = FactLog()
         self.trace = Trace(self.writer, self.options, self.facts, self.note_trouble)
+        self.replay = self.trace.replay = Replay(self, self._replay_options) if self._replay_options else None
         self.initial = InitialState(self)
         self.roots = Roots()
         self.timeline = Timeline(self.writer)
@@ -161,6 +171,9 @@ class Recorder:
         self.overflow = OverflowFlag()
         self._patches = Patches(self)
         self._patches.install()
+        self.perturbation.install()
+        if self.replay is not None:
+            self.replay.install()
         for optimizer in living_optimizers():
             self.roots.add_optimizer(optimizer)
         self._boundary.process = os.getpid()
@@ -183,7 +196,10 @@ class Recorder:
         if self._boundary.ours:
             self.guarded(self._finish)
             self.guarded(self.start.finish, self._without_module)
+        if self.replay is not None:
+            self.replay.close()
         self._patches.remove()
+        self.perturbation.remove()
         self.start.remove()
         self._compiling.restore()
         sys.setrecursionlimit(self._recursion_limit)
@@ -192,7 +208,10 @@ class Recorder:
         if not self._boundary.ours:
             return
         drop_request(self.path)
-        self.run_info = replace(self.run_info, same_start=self.start.facts())
+        replayed = self.replay.facts() if self.replay is not None else {}
+        self.run_info = replace(
+            self.run_info, same_start={**self.start.facts(), **replayed}, perturbed=self.perturbation.facts()
+        )
         if was_open:
             failed_in = self.calls.failed_in or self.roots.name_of(failed_module(error))
             self.run_info = ended_run(
@@ -279,6 +298,7 @@ class Recorder:
     def load_initial(self, root: Root) -> None:
         """Give a root its initial values from another capture, where that was asked for."""
         self.start.load(root, self.owner_of)
+        self.perturbation.move_weights(root)
 
     def _without_module(self) -> int:
         """How many parameters of optimizers belong to no module that was seen."""
@@ -375,6 +395,8 @@ class Recorder:
         if self.clock.wanted:
             self.optimizers.see_gradients(self._trained_parameters())
         self.trace.end_backward()
+        if self.replay is not None:
+            self.replay.backward_ended()
         if not self.roots.optimizer_seen:
             self.clock.attempted = True
 
@@ -412,7 +434,9 @@ class Recorder:
     def _first_captured(self) -> None:
         if len(self._steps_written) == 1:
             self.fallbacks.first_step_over()
-            self.run_info = replace(self.run_info, fallbacks=self.fallbacks.found())
+            self.run_info = replace(
+                self.run_info, fallbacks=self.fallbacks.found(), perturbed=self.perturbation.facts()
+            )
             self.writer.update_run(self.run_info)
 
     def _roll_over(self) -> None:
@@ -432,6 +456,8 @@ class Recorder:
         self.initial.write()
         self.start.first_step_over(self._without_module)
         self.start.see_late(self.roots.known, step)
+        self.perturbation.see_late(self.roots.known, step)
+        self.perturbation.first_step_over(self._without_module)
         self.timeline.row.overflow = self.overflow.read() or Number()
         if self.clock.wanted:
             self.trace.measurements.fetch()
@@ -444,6 +470,8 @@ class Recorder:
         self.facts.clear()
         for watch in (self.optimizers, self.scalers, self.clips):
             watch.begin_step()
+        if self.replay is not None:
+            self.replay.step_ended()
         self._begun = False
         self._attempted.clear()
         self.clock.advance()

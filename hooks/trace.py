@@ -30,6 +30,7 @@ from align.records import INIT_STEP, Detail, Phase, TensorKey, TensorRecord
 
 if TYPE_CHECKING:
     from align.hooks.handed_out import HandedOut
+    from align.hooks.replay import Replay
     from align.hooks.roots import Root
 
 AFTER_BACKWARD = (Phase.UPDATE, Phase.PARAM, Phase.OPTIMIZER)
@@ -47,6 +48,9 @@ SIXTEEN_BITS = (torch.float16, torch.bfloat16)
 
 KEEP_BATCHES = "batches"
 """The word of `Options.keep` for the values of batches."""
+
+RECOMPUTED = ".recomputed"
+"""Behind the slot of an output that an activation checkpoint computed again inside the backward."""
 
 MAXIMUM_TEACHER_CALLS = 8
 """How many calls of modules without gradient are held while no backward has come."""
@@ -78,6 +82,7 @@ class Seen:
     waiting_copy: torch.Tensor | None = None
     handle: Any = None
     computed: bool = False
+    replaced: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -97,6 +102,12 @@ class Sighting:
     total: bool = False
     recomputed: bool = False
     layout: str = ""
+    instead: torch.Tensor | None = None
+
+    def take_instead(self) -> torch.Tensor | None:
+        """What is to flow on in the place of a gradient; not held any longer."""
+        instead, self.instead = self.instead, None
+        return instead
 
     def key(self, step: int) -> TensorKey:
         """The key under which the file knows it."""
@@ -147,6 +158,7 @@ class Trace:
         self._reached_records = 0
         self._told_too_many = False
         self._identities: Identities[Seen] = Identities()
+        self.replay: Replay | None = None
         self._sequence = 0
         self._numbers: Counter[tuple[str, str]] = Counter()
 
@@ -178,6 +190,11 @@ class Trace:
         layout, tensor = layout_of(tensor), local_of(tensor)
         exponents = self.options.exponents or (phase in GRADIENTS and tensor.dtype in SIXTEEN_BITS)
         equal = equal or rows or not tensor.is_floating_point()
+        record = self._replayed(phase, name, slot, call)
+        if record is not None and self.replay is not None:
+            same = same or self.replay.seen_before(record, tensor)
+            if phase is Phase.INPUT:
+                self.replay.give(record, tensor)
         seen = same or self._seen(tensor, equal=equal, shared=shared, exponents=exponents, rows=rows)
         if keep and seen.measured is not None and seen.handle is None and is_plain(tensor):
             self._keep_values(seen, tensor)
@@ -185,6 +202,8 @@ class Trace:
         sighting = self._sighting(phase, name, slot, tensor, seen)
         sighting.layout = layout
         sighting.call, sighting.total, sighting.recomputed = call, total, recomputed
+        if record is not None:
+            self._replace(sighting, record, tensor)
         if phase in AFTER_BACKWARD:
             sighting.micro = 0
         if aside:
@@ -196,6 +215,22 @@ class Trace:
         else:
             self._tell_too_many()
         return sighting
+
+    def _replayed(self, phase: Phase, name: str, slot: str, call: Call | None) -> TensorRecord | None:
+        """The record of a replayed capture that a tensor stands for."""
+        if self.replay is None:
+            return None
+        number = self._numbers[name, slot] if phase is Phase.LOSS else 0
+        return self.replay.record_of(phase, name, slot.removesuffix(RECOMPUTED), call, number)
+
+    def _replace(self, sighting: Sighting, record: TensorRecord, tensor: torch.Tensor) -> None:
+        """Give a tensor the values of the replayed capture; those of a gradient flow on in another tensor."""
+        if self.replay is None:
+            return
+        if sighting.phase is Phase.BACKWARD:
+            sighting.instead = self.replay.gradient(record, tensor, sighting.seen)
+        elif self.replay.put(record, tensor, sighting.seen):
+            self._identities.remember(tensor, Seen(None, computed=sighting.seen.computed, replaced=True))
 
     def initial(self, name: str, slot: str, tensor: torch.Tensor, *, keep: bool) -> Sighting:
         """A parameter or buffer before step 0, hashed at once so that no copy of it waits on the device."""
@@ -238,8 +273,9 @@ class Trace:
         if not is_plain(tensor):
             return self._new_seen(tensor, plain=False)
         known = self._identities.find(tensor) if shared else None
-        if known is None or not self.still_has(tensor, known):
-            known = self._new_seen(tensor, exponents=exponents)
+        if known is None or known.replaced or not self.still_has(tensor, known):
+            before, known = known, self._new_seen(tensor, exponents=exponents)
+            known.computed = before is not None and before.replaced and before.computed
             if shared:
                 self._identities.remember(tensor, known)
         known.wants_rows = known.wants_rows or (rows and tensor.dim() > 0)
