@@ -23,12 +23,19 @@ from align.tolerance import PRECISIONS
 ALLOWED = 1e-4
 """The relative L2 error of a replayed tensor; the optimizer computes in float32."""
 
+ROUNDED = 8.0
+"""A state that is kept in 16 bits is rounded, and so is what its formula is made of."""
+
+FARTHER = 3.0
+"""One run leaves its settings where it is so many times farther from them than the other."""
+
 ROUNDINGS = 16.0
 """Roundings of the parameter that an update, the difference of two, may hold: four steps, four times over."""
 
 LARGEST_ROUNDING = 0.1
 """Where the rounding of the parameter is this share of its update, the update tells nothing."""
 
+STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer")
 ADAM = ("AdamW", "Adam")
 SGD = "SGD"
 
@@ -38,23 +45,23 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class FormulaError:
-    """A tensor that does not follow from the settings, by relative L2; it is `factor` times what it should be.
+    """How far a tensor is from what the settings give, by relative L2; it is `factor` times what it should be.
 
-    `what` is `update`, or the name of a state such as `exp_avg`.
+    `what` is `update`, or the name of a state such as `exp_avg`; `allowed` is what rounding may do.
     """
 
     owner: Owner
     what: str
     error: float
     factor: float
+    allowed: float
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """What was replayed of one run in one step, in the order of its parameters."""
 
-    checked: frozenset[Owner] = frozenset()
-    errors: tuple[FormulaError, ...] = ()
+    tensors: tuple[FormulaError, ...] = ()
 
 
 class OptimizerRecords(NamedTuple):
@@ -95,40 +102,57 @@ class FormulaCheck:
 
 
 def compare_replays(step: int, ours: Replayed, theirs: Replayed, partner: Mapping[Owner, Owner]) -> FormulaCheck | None:
-    """The run that leaves its settings where the other does not; `partner` gives the candidate's owners."""
-    wrong = {error.owner for error in ours.errors}
-    wrong_there = {error.owner for error in theirs.errors}
-    checked = [owner for owner, other in partner.items() if owner in ours.checked and other in theirs.checked]
-    for candidate, replayed in ((True, theirs), (False, ours)):
-        found = {
-            partner[owner] if candidate else owner
-            for owner in checked
-            if (owner in wrong) != (partner[owner] in wrong_there) and (owner in wrong) != candidate
-        }
-        if found:
-            errors = tuple(error for error in replayed.errors if error.owner in found)
-            return FormulaCheck(step, candidate, len(checked), errors)
+    """The run that leaves its settings where the other does not; `partner` gives the candidate's owners.
+
+    Where both leave them alike, the formula is another one than the class's name says, or something changes the
+    parameters besides: that tells nothing of a difference.
+    """
+    answers = {(tensor.owner, tensor.what): tensor for tensor in theirs.tensors}
+    found: tuple[list[FormulaError], list[FormulaError]] = ([], [])
+    checked = set()
+    for tensor in ours.tensors:
+        answer = answers.get((partner.get(tensor.owner, tensor.owner), tensor.what))
+        if answer is None:
+            continue
+        checked.add(tensor.owner)
+        allowed = max(tensor.allowed, answer.allowed)
+        for side, (one, other) in enumerate(((tensor, answer), (answer, tensor))):
+            if one.error > max(allowed, FARTHER * other.error):
+                found[side].append(one)
+    for candidate in (True, False):
+        if found[candidate]:
+            return FormulaCheck(step, candidate, len(checked), tuple(found[candidate]))
     return None
 
 
 def replay(records: OptimizerRecords) -> Replayed:
     """Replay one step of one run; tensors of which too little is known, and other optimizers, are left out."""
-    groups = _groups(records.facts)
-    checked, errors = set(), []
+    groups = groups_of(records.facts)
+    tensors = []
     for owner in records.parameters_after:
         settings = _settings_of(owner, groups)
         if settings is None:
             continue
+        rounding = _rounding(owner, records)
         for what, found, expected, allowed in _tensors(owner, settings, records):
-            checked.add(owner)
             size = float(np.linalg.norm(expected))
             error = float(np.linalg.norm(found - expected)) / size if size else 0.0
-            if error > allowed:
-                errors.append(FormulaError(owner, what, error, float(found @ expected) / size**2))
-    return Replayed(frozenset(checked), tuple(errors))
+            factor = float(found @ expected) / size**2 if size else 1.0
+            tensors.append(FormulaError(owner, what, error, factor, allowed * max(1.0, rounding / ALLOWED)))
+    return Replayed(tuple(tensors))
 
 
-def _groups(facts: Iterable[Fact]) -> dict[str, dict[str, Any]]:
+def _rounding(owner: Owner, records: OptimizerRecords) -> float:
+    """What the rounding of a 16-bit gradient, state or parameter may do to what is made of it."""
+    name, slot = owner
+    states = (records.states_after.get((name, f"{slot}.{state}")) for state in STATES)
+    known = (records.gradients.get(owner), records.parameters_after.get(owner), *states)
+    units = (PRECISIONS[record.dtype].unit for record in known if record is not None and record.dtype in PRECISIONS)
+    return ROUNDED * max(units, default=0.0)
+
+
+def groups_of(facts: Iterable[Fact]) -> dict[str, dict[str, Any]]:
+    """The facts of the optimizers by the name they are kept under: a group, or the module that owns a parameter."""
     groups: dict[str, dict[str, Any]] = {}
     for fact in facts:
         if fact.key.phase is Phase.OPTIMIZER:
@@ -175,7 +199,7 @@ def _adam(
     moments = [_sketch(records.states_after.get((name, f"{slot}.{state}"))) for state in ("exp_avg", "exp_avg_sq")]
     olds = [_state_before(owner, state, settings, gradient, records) for state in ("exp_avg", "exp_avg_sq")]
     if moments[0] is not None and olds[0] is not None:
-        yield "exp_avg", moments[0], first * olds[0] + (1.0 - first) * gradient, ALLOWED
+        yield "exp_avg", moments[0], *_sum(first * olds[0], (1.0 - first) * gradient)
     exact = [_exact(record) for record in (records.gradients.get(owner), records.parameters_before.get(owner))]
     if moments[0] is None or moments[1] is None or exact[0] is None or exact[1] is None:
         return
@@ -206,12 +230,19 @@ def _sgd(
             return
         old = _sketch(records.states_before.get((name, f"{slot}.momentum_buffer")))
         if old is not None and len(old) == len(gradient):
-            expected = momentum * old + (1.0 - settings.number("dampening")) * gradient
-            yield "momentum_buffer", buffer, expected, ALLOWED
+            yield "momentum_buffer", buffer, *_sum(momentum * old, (1.0 - settings.number("dampening")) * gradient)
         direction = buffer
     update = _update(owner, records)
     if update is not None and len(update[0]) == len(direction):
         yield from _checked_update(update[0], -settings.number("lr") * direction, update[1])
+
+
+def _sum(one: Values, other: Values) -> tuple[Values, float]:
+    """A sum and the relative error that it may have: more where its terms cancel."""
+    total = one + other
+    size = float(np.linalg.norm(total))
+    largest = max(float(np.linalg.norm(one)), float(np.linalg.norm(other)))
+    return total, ALLOWED * max(1.0, largest / size) if size else math.inf
 
 
 def _checked_update(found: Values, expected: Values, rounding: float) -> Iterator[tuple[str, Values, Values, float]]:

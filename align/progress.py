@@ -13,8 +13,10 @@ from align.drift import ParameterErrors, root_of
 from align.equality import Answer, Equality, judge_equality
 from align.floors import Surroundings
 from align.flow import Flow
+from align.gradient_gaps import GradientGap, find_gap, laid_on_gap
+from align.hyperparameters import SettingsCheck, compare_settings
 from align.judging import Judging
-from align.optimizer_replay import FormulaCheck, OptimizerRecords, Owner, compare_replays, replay
+from align.optimizer_replay import FormulaCheck, OptimizerRecords, Owner, compare_replays, groups_of, replay
 from align.pairing import PairedStep
 from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Status, TensorRecord, TimelineRow
 from align.tolerance import is_float
@@ -58,11 +60,16 @@ class Progress:
         self.modules = modules
         self.precisions = precisions
         self.timelines = tuple({row.step: row for row in run.timeline} for run in captures)
+        self.one_rank = all(capture.run.world_size == 1 for capture in captures)
         self.parameters = ParameterErrors()
         self.unjudged_steps: list[int] = []
         self.stand_in_steps: list[int] = []
         self.update_checks: list[UpdateCheck] = []
         self.formula_checks: list[FormulaCheck] = []
+        self.settings_checks: list[SettingsCheck] = []
+        self.gradient_gaps: list[GradientGap] = []
+        # The candidate's parameter or buffer for each of the reference.
+        self._parameter_partners = {_owner(found.pair.reference): _owner(found.pair.candidate) for found in initial}
         self.last_aside = PairedStep(-1, ())
         self._partner: dict[Owner, Owner] = {}
         self.unknown_weights: dict[str, int] = {}
@@ -83,17 +90,51 @@ class Progress:
         around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving, facts.kept_of_gradients)
         self._note_unknown_weights(paired, around)
         walk = StepWalk(facts, self.precisions, around, self.judging, self.values, diverged=self.first is not None)
-        result = walk.walk(paired)
+        result = self._with_gap(paired, walk.walk(paired))
+        settings = self._compare_settings(result, facts_of)
         if self.first is None and not result.suspects:
-            if self._leaves_its_settings(result, aside, facts_of, moving=facts.moving):
+            if settings is not None and settings.first is not None:
+                result = laid_on_the_optimizer(result, settings.first, even_equal=True)
+            elif self._leaves_its_settings(result, aside, facts_of, moving=facts.moving):
                 result = laid_on_the_optimizer(result, self._first_owner())
-            elif self._update_differs(result, moving=facts.moving):
+            elif self._update_differs(result, settings, moving=facts.moving):
                 result = laid_on_the_optimizer(result, self.update_checks[-1].owner if self.update_checks else None)
         self.last_aside = aside
         if self.first is None and result.suspects:
             self.first = result.suspects[0]
         self.last = result
         return result
+
+    def _with_gap(self, paired: PairedStep, result: StepResult) -> StepResult:
+        """The step with gradients of parameters that only one run made, where they part the runs."""
+        self._parameter_partners.update(
+            (_owner(pair.reference), _owner(pair.candidate)) for pair in paired.pairs if pair.key.phase is Phase.PARAM
+        )
+        rows = [rows[paired.step] for rows in self.timelines if paired.step in rows]
+        if self.first is not None or any(row.skipped or row.nonfinite for row in rows):
+            return result
+        gap = find_gap(paired, result, self._parameter_partners, self.modules, one_rank=self.one_rank)
+        if gap is None:
+            return result
+        self.gradient_gaps.append(gap)
+        return laid_on_gap(result, gap)
+
+    def _compare_settings(self, result: StepResult, facts_of: FactsOfBoth) -> SettingsCheck | None:
+        """How both optimizers were set in this step, None where one is another or nothing is known of them."""
+        ours, theirs = (rows.get(result.step) for rows in self.timelines)
+        if other_formula(differing_optimizers(ours, theirs)):
+            return None
+        partner = {
+            _owner(each.reference): _owner(each.candidate)
+            for each in result.comparisons
+            if each.key.phase is Phase.PARAM
+        } or self._parameter_partners
+        updated = {_owner(each.reference) for each in result.comparisons if each.key.phase is Phase.UPDATE}
+        found = compare_settings(result.step, groups_of(facts_of[0]), groups_of(facts_of[1]), partner, updated or None)
+        if not found.compared:
+            return None
+        self.settings_checks.append(found)
+        return found
 
     def _leaves_its_settings(
         self, result: StepResult, aside: PairedStep, facts_of: FactsOfBoth, *, moving: bool
@@ -132,10 +173,12 @@ class Progress:
         owner = self.formula_checks[-1].errors[0].owner
         return self._partner.get(owner, owner)
 
-    def _update_differs(self, result: StepResult, *, moving: bool) -> bool:
+    def _update_differs(self, result: StepResult, settings: SettingsCheck | None, *, moving: bool) -> bool:
         """Whether the optimizers, their rates, or what they did to the parameters differ in this step."""
         ours, theirs = (rows.get(result.step) for rows in self.timelines)
-        if differing_learning_rates(ours, theirs) or other_formula(differing_optimizers(ours, theirs)):
+        if other_formula(differing_optimizers(ours, theirs)):
+            return True
+        if not (settings is not None and settings.rates_known) and differing_learning_rates(ours, theirs):
             return True
         if moving or ours is None or theirs is None or ours.skipped or theirs.skipped:
             return False

@@ -200,12 +200,17 @@ def _decay(updates: Sequence[_Update], learning_rate: float) -> tuple[float, flo
     return (0.0, 0.0) if small else (decay, abs(along) / math.sqrt(variance))
 
 
-def laid_on_the_optimizer(result: StepResult, owner: tuple[str, str] | None = None) -> StepResult:
-    """Where all agrees but the optimizer, the runs part in the parameters after the step, first in the owner's."""
+def laid_on_the_optimizer(
+    result: StepResult, owner: tuple[str, str] | None = None, *, even_equal: bool = False
+) -> StepResult:
+    """Where all agrees but the optimizer, the runs part in the parameters after the step, first in the owner's.
+
+    Settings that differ may leave the parameters of a step as they are (momentum in the first): `even_equal`.
+    """
     for place, comparison in enumerate(result.comparisons):
         if owner is not None and (comparison.key.name, comparison.key.slot) != owner:
             continue
-        if comparison.key.phase is Phase.PARAM and comparison.status is not Status.EQUAL:
+        if comparison.key.phase is Phase.PARAM and (even_equal or comparison.status is not Status.EQUAL):
             parted = replace(comparison, status=Status.ORIGIN)
             comparisons = (*result.comparisons[:place], parted, *result.comparisons[place + 1 :])
             suspect = Suspect(parted, Kind.EQUALITY, Origin.OPTIMIZER, parted.key.name)

@@ -1,4 +1,4 @@
-"""AL106: the runs train with different optimizers."""
+"""AL106: the runs train with different optimizers, or with one that is set differently."""
 
 from __future__ import annotations
 
@@ -8,38 +8,104 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.records import Finding, Place, Severity
+from align.hyperparameters import RATE, SettingDifference, SettingsCheck
+from align.records import FactValue, Finding, Place, Severity
 from align.updates import differing_optimizers, other_formula
 
 CODE = "AL106"
 LABEL = "hyperparameters-differ"
+ADVICE = "Give both runs one optimizer with the same settings."
+
+ALL_AGREE = " All gradients of the step agree: the runs part in the optimizer."
+"""What a setting does may show in the parameters later only, as momentum does in the second step."""
+
+TOLD = 3
+"""How many settings one sentence names."""
 
 
 @rule(CODE, LABEL, rank=53)
 def find(walk: Walk) -> Iterator[Finding]:
-    """The classes of the optimizers of the first compared step where they differ; an error where the runs part there.
+    """The classes of the optimizers of the first compared step where they differ, else their settings.
 
-    Fused and other classes may compute the formula of torch's own: then it is a note, and the update itself is judged.
+    An error where the runs part there. Fused and other classes may compute the formula of torch's own: then it is a
+    note, and the update itself is judged.
     """
     ours = {row.step: row for row in walk.reference_timeline}
     theirs = {row.step: row for row in walk.candidate_timeline}
     found = {step: differing_optimizers(ours.get(step), theirs.get(step)) for step in walk.steps}
     differing = {step: names for step, names in found.items() if names is not None}
-    if not differing:
+    if differing:
+        yield _classes(walk, differing)
+    check = next((check for check in walk.settings_checks if told_here(check)), None)
+    if check is not None:
+        yield _set_differently(walk, check)
+    elif not differing and not walk.settings_checks:
         yield from _settings(walk)
-        return
+
+
+def told_here(check: SettingsCheck) -> tuple[SettingDifference, ...]:
+    """The settings that this rule tells: AL703 tells a rate that is another for all parameters."""
+    return tuple(each for each in check.differences if each.name != RATE or len(each.owners) < each.compared)
+
+
+def _set_differently(walk: Walk, check: SettingsCheck) -> Finding:
+    differences = told_here(check)
+    parts_here = telling.parts_in_update(walk, check.step)
+    first = differences[0]
+    more = "" if len(differences) <= TOLD else f" {wording.plural(len(differences) - TOLD, 'more setting')} differ."
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR if parts_here else Severity.WARNING,
+        f"The optimizers are set differently in {wording.step(check.step)}: "
+        f"{'; '.join(_setting(each) for each in differences[:TOLD])}.{more}{ALL_AGREE if parts_here else ''}",
+        ADVICE,
+        Place(step=check.step, phase="optimizer", name=first.owners[0][0]),
+        {
+            "settings": {each.name: [each.reference, each.candidate] for each in differences},
+            "parameters": {each.name: len(each.owners) for each in differences},
+            "first": {each.name: " ".join(each.owners[0]) for each in differences},
+            "compared": check.compared,
+        },
+        {
+            "step": check.step,
+            "setting": first.name,
+            "reference": first.reference,
+            "candidate": first.candidate,
+            "parameters": len(first.owners),
+            "compared": check.compared,
+        },
+    )
+
+
+def _setting(found: SettingDifference) -> str:
+    """`weight_decay is 0 in the reference and 0.1 in the candidate for 1 of 3 parameters (norm weight)`."""
+    count, first = len(found.owners), " ".join(found.owners[0])
+    share = f"{wording.count(count)} of {wording.count(found.compared)} parameters"
+    example = first if count == 1 else f"first {first}"
+    return (
+        f"{found.name} is {_value(found.reference)} in the reference and {_value(found.candidate)} in the candidate "
+        f"for {share} ({example})"
+    )
+
+
+def _value(value: FactValue) -> str:
+    return f"{value:.7g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def _classes(walk: Walk, differing: dict[int, tuple[str, str]]) -> Finding:
     step, names = next(iter(differing.items()))
     formula = other_formula(names)
     parts_here = formula and telling.parts_in_update(walk, step)
     end = " All gradients agree; the parameters part here." if parts_here else ""
     if not formula:
         end = " Both may compute one formula; the updates were compared where they were captured."
-    yield Finding(
+    return Finding(
         CODE,
         LABEL,
         _severity(walk, formula=formula, parts_here=parts_here),
         f"The optimizer of {wording.step(step)} is {names[0]} in the reference and {names[1]} in the candidate.{end}",
-        "Give both runs one optimizer with the same settings.",
+        ADVICE,
         Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),
         {"optimizers": {str(step): list(pair) for step, pair in differing.items()}},
         {"step": step, "reference": names[0], "candidate": names[1]},
@@ -58,7 +124,7 @@ def _settings(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.WARNING,
         f"The settings of the optimizers differ: {only_ours[0]} in the reference, {only_theirs[0]} in the candidate.",
-        "Give both runs one optimizer with the same settings.",
+        ADVICE,
         Place(phase="optimizer"),
         {"reference": list(ours), "candidate": list(theirs)},
         {"reference": only_ours[0], "candidate": only_theirs[0]},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.comparison import Walk
@@ -29,7 +29,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             CODE,
             LABEL,
             Severity.WARNING,
-            _summary(suspect),
+            _summary(suspect, telling.users_of(walk, suspect)),
             f"Mend the first difference, capture again and compare: what is told of {places} is less sure.",
             telling.place_of(key, telling.blamed(suspect)),
             telling.evidence_of(suspect.comparison),
@@ -37,11 +37,11 @@ def find(walk: Walk) -> Iterator[Finding]:
         )
 
 
-def _summary(suspect: Suspect) -> str:
+def _summary(suspect: Suspect, users: Sequence[str]) -> str:
     comparison = suspect.comparison
     key = comparison.key
     much = telling.amount(comparison) + telling.relation(comparison, suspect.scale)
-    where = "" if telling.is_module(suspect) else f" It is made by {telling.maker(suspect)}."
+    where = "" if telling.is_module(suspect) else f" It is made by {telling.maker(suspect, users)}."
     return (
         f"Another difference starts in {telling.point(key)}, at {telling.tensor(key)}: {much}, beyond what it inherits "
         f"from the first.{where}"

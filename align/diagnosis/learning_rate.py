@@ -8,6 +8,7 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
+from align.hyperparameters import RATE
 from align.records import Finding, Place, Severity
 from align.updates import differing_learning_rates
 
@@ -17,10 +18,14 @@ LABEL = "learning-rate-differs"
 
 @rule(CODE, LABEL, rank=55)
 def find(walk: Walk) -> Iterator[Finding]:
-    """The learning rates of the first compared step where they differ; an error where the runs part there."""
+    """The learning rates of the first compared step where they differ; an error where the runs part there.
+
+    Where the rate of every parameter is known that of all must differ: AL106 tells a rate that some parameters have.
+    """
     ours = {row.step: row for row in walk.reference_timeline}
     theirs = {row.step: row for row in walk.candidate_timeline}
     found = {step: differing_learning_rates(ours.get(step), theirs.get(step)) for step in walk.steps}
+    found.update(_of_all_parameters(walk))
     differing = {step: rates for step, rates in found.items() if rates is not None}
     if not differing:
         return
@@ -38,3 +43,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         {"learning_rates": {str(step): list(pair) for step, pair in differing.items()}},
         {"step": step, "reference": rates[0], "candidate": rates[1]},
     )
+
+
+def _of_all_parameters(walk: Walk) -> Iterator[tuple[int, tuple[float, float] | None]]:
+    """The rates of the steps in which that of every parameter is known, None where not all of them differ."""
+    for check in walk.settings_checks:
+        if check.rates_known:
+            other = next((each for each in check.differences if each.name == RATE), None)
+            if other is None or len(other.owners) < other.compared:
+                yield check.step, None
+            elif isinstance(other.reference, (int, float)) and isinstance(other.candidate, (int, float)):
+                yield check.step, (float(other.reference), float(other.candidate))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.comparison import Walk
@@ -28,6 +28,9 @@ def find(walk: Walk) -> Iterator[Finding]:
     owner = first.owner if first.origin is Origin.FUNCTIONAL else key.name
     evidence = telling.evidence_of(first.comparison)
     evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
+    users = telling.users_of(walk, first)
+    if len(users) > 1:
+        evidence["made_by_one_of"] = [telling.code_name(user) for user in users]
     handed = _is_handed_by_script(first)
     other = _made_in_another_step(walk, first.comparison) if handed else None
     if first.statistics_only:
@@ -35,7 +38,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     elif handed:
         summary, advice = _tell_handed(first, other), _advise_handed(first, other)
     else:
-        summary, advice = _summary(first), _advice(first)
+        summary, advice = _summary(first, users), _advice(first, users)
     yield Finding(
         CODE,
         LABEL,
@@ -105,7 +108,7 @@ def _advise_handed(first: Suspect, other: Comparison | None) -> str:
     )
 
 
-def _summary(first: Suspect) -> str:
+def _summary(first: Suspect, users: Sequence[str]) -> str:
     comparison = first.comparison
     much = telling.amount(comparison) if first.kind is Kind.VALUE else "another shape"
     much += telling.relation(comparison, first.scale)
@@ -113,7 +116,7 @@ def _summary(first: Suspect) -> str:
         key = comparison.key
         return (
             f"Forward agrees; {telling.point(key)}: {key.slot} of {key.name} is the first gradient that differs: "
-            f"{much}. It is made by the backward of {telling.code_of(first)}."
+            f"{much}. It is made by {telling.maker(first, users)}."
         )
     tell = _TELLERS.get(first.origin, _tell_between)
     return f"{telling.opening(comparison.key)}: {tell(first, much)}"
@@ -151,7 +154,7 @@ def _tell_between(first: Suspect, much: str) -> str:
 _TELLERS = {Origin.LOSS: _tell_loss, Origin.OPTIMIZER: _tell_update, Origin.UNKNOWN: _tell_unknown}
 
 
-def _advice(first: Suspect) -> str:
+def _advice(first: Suspect, users: Sequence[str]) -> str:
     key = first.comparison.key
     if first.origin is Origin.LOSS:
         return (
@@ -168,6 +171,7 @@ def _advice(first: Suspect) -> str:
     if first.argument:
         return f"Compare the indices or masks that {code} hands to {key.name}: positions, offsets, padding."
     if key.phase is Phase.BACKWARD:
+        code = " and of ".join(telling.code_name(user) for user in users)
         return f"Compare the operators of {code} that follow {key.name}, and their backward, in both runs."
     return (
         f"Compare the operators of {code} there in both runs: residual additions, attention, masks, rotary embedding. "

@@ -31,7 +31,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.ERROR,
         telling.statistics_summary(first) if first.statistics_only else _summary(first, _odd_argument(walk, first)),
-        telling.STATISTICS_ADVICE if first.statistics_only else _advice(first, classes),
+        telling.STATISTICS_ADVICE if first.statistics_only else _advice(walk, first, classes),
         telling.place_of(key),
         evidence,
         {**telling.arguments_of(first), "shape_argument": _odd_argument(walk, first)},
@@ -84,7 +84,13 @@ def _summary(first: Suspect, argument: str) -> str:
     )
 
 
-def _advice(first: Suspect, classes: tuple[str, str]) -> str:
+def _has_parameters(walk: Walk, name: str) -> bool:
+    """Whether a module has parameters or buffers of its own, as far as records tell."""
+    own = {Phase.INIT, Phase.GRADIENT, Phase.UPDATE, Phase.PARAM}
+    return any(each.key.name == name and each.key.phase in own for each in walk.comparisons)
+
+
+def _advice(walk: Walk, first: Suspect, classes: tuple[str, str]) -> str:
     key = first.comparison.key
     ours, theirs = classes
     what = f"{key.name} ({ours})" if ours else key.name
@@ -92,6 +98,11 @@ def _advice(first: Suspect, classes: tuple[str, str]) -> str:
         what = f"{key.name} ({ours} in the reference, {theirs} in the candidate)"
     if key.phase is Phase.FORWARD:
         text = f"Compare the settings and the operators of {what} in both runs: arguments, constants, kernels."
+        if key.step > 0 and _has_parameters(walk, key.name):
+            text += (
+                " Its weights may have been changed between the steps, too (clamped, averaged, copied, broadcast): "
+                "they are captured after optimizer.step, not at the begin of a step."
+            )
     else:
         text = (
             f"Compare how the backward of {what} is computed in both runs: custom autograd functions, kernels, hooks."

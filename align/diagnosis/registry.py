@@ -31,6 +31,7 @@ OWN_MODULES = (
     "origin_module",
     "origin_functional",
     "independent_origin",
+    "gradient_missing",
     "hyperparameters",
     "learning_rate",
     "optimizer_formula",

@@ -61,6 +61,8 @@ def _structure(
 ) -> Finding:
     summary = f"The structure of the runs differs: {wording.listing(list(_parts(names, made)))}."
     cause, sure = _cause(walk, names)
+    by_code = sure and walk.first is not None and walk.first.origin is Origin.FUNCTIONAL
+    told = [cause, summary] if by_code else [summary, cause]
     advice = ADVICE if any(names) else CALLS_ADVICE
     if walk.first is None:
         advice = f"Nothing that could be compared differs because of it. {advice}"
@@ -68,7 +70,7 @@ def _structure(
         CODE,
         LABEL,
         _severity(walk, sure=sure),
-        f"{summary} {cause}".strip(),
+        " ".join(told).strip(),
         advice,
         telling.place_of(walk.first.comparison.key) if sure and walk.first is not None else Place(),
         {
@@ -113,42 +115,72 @@ def _cause(walk: Walk, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[
             "the same seed. No module was judged."
         )
         return drawn, True
-    key = first.comparison.key
-    if first.origin is not Origin.FUNCTIONAL or first.kind not in {Kind.VALUE, Kind.SHAPE} or first.statistics_only:
+    by_code = first.origin is Origin.FUNCTIONAL and first.kind in {Kind.VALUE, Kind.SHAPE} and not first.statistics_only
+    if not by_code or first.comparison.key.phase is not Phase.FORWARD:
         return "", False
-    around = "" if _is_root(first.owner) else first.owner
-    inside = [name for side in names for name in side if _parent(name) in {around, walk.names.of(around)}]
-    inside = [name for name in inside if _ran_there(walk, first, name)]
-    if key.phase is not Phase.FORWARD or not inside:
+    return _by_code(walk, first, names)
+
+
+def _by_code(walk: Walk, first: Suspect, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[str, bool]:
+    """What the code that made the first difference calls in one run only."""
+    ran = _ran_alone(walk, first)
+    inside = ran or _may_have_run(walk, first, names)
+    if not inside:
         return "", False
     owners = {key.name for key in (*walk.only_reference, *walk.only_candidate) if key.phase is Phase.INIT}
+    if ran:
+        owners |= {record.key.name for found in walk.initial for record in (found.pair.reference, found.pair.candidate)}
     inside.sort(key=lambda name: not _owns(name, owners))
+    key, name = first.comparison.key, inside[0]
+    what = f"is where {name} can run"
+    if ran:
+        side = next(side for side in SIDES if name in _alone(walk, first, side))
+        what = f"runs {name} in the {side} only"
+    much = telling.amount(first.comparison) if first.kind is Kind.VALUE else "another shape"
     cause = (
         f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs "
-        f"({telling.amount(first.comparison)}), and {telling.code_of(first)}, which makes it, is where {inside[0]} can "
-        "run."
+        f"({much}), and {telling.code_of(first)}, which makes it, {what}."
     )
-    return cause, _owns(inside[0], owners)
+    return cause, _owns(name, owners)
 
 
-def _ran_there(walk: Walk, first: Suspect, name: str) -> bool:
-    """Whether a module that only one run has ran between the child before the first difference and that."""
-    key = first.comparison.key
-    for orders, is_reference in zip(walk.unpaired_orders, (True, False), strict=True):
-        ran = [order for other, order in orders.items() if other.name == name and other.phase is Phase.FORWARD
-               and other.step == key.step]  # fmt: skip
-        if not ran:
-            continue
-        end = (first.comparison.reference if is_reference else first.comparison.candidate).order
-        before = [
-            (each.reference if is_reference else each.candidate).order
-            for each in walk.comparisons
-            if (each.key.step, each.key.micro, each.key.phase, each.key.name)
-            == (key.step, key.micro, Phase.FORWARD, first.sibling)
-        ]
-        begin = max((order for order in before if order < end), default=-1)
-        return any(begin < order < end for order in ran)
-    return True
+def _may_have_run(walk: Walk, first: Suspect, names: tuple[tuple[str, ...], tuple[str, ...]]) -> list[str]:
+    """The modules of one run whose parent's code made the first difference, where no record tells when they ran."""
+    around = "" if _is_root(first.owner) else first.owner
+    inside = [name for side in names for name in side if _parent(name) in {around, walk.names.of(around)}]
+    ran = {key.name for orders in walk.unpaired_orders for key in orders if key.phase is Phase.FORWARD}
+    return [name for name in inside if name not in ran]
+
+
+def _ran_alone(walk: Walk, first: Suspect) -> list[str]:
+    """The outermost modules that one run called, and the other did not, where the first difference was made."""
+    found = [name for side in SIDES for name in _alone(walk, first, side)]
+    return [name for name in found if not any(name.startswith(f"{other}.") for other in found)]
+
+
+def _alone(walk: Walk, first: Suspect, side: str) -> list[str]:
+    """The modules that one run alone called between the child before the first difference and that."""
+    key, here = first.comparison.key, side == SIDES[0]
+    mine = first.comparison.reference if here else first.comparison.candidate
+    in_step = [
+        each.reference if here else each.candidate
+        for each in walk.comparisons
+        if (each.key.step, each.key.phase) == (key.step, Phase.FORWARD)
+    ]
+    both = {record.key.name for record in in_step}
+    sibling = first.sibling if here else walk.names.of(first.sibling)
+    before = (
+        record.order
+        for record in in_step
+        if (record.key.name, record.key.micro) == (sibling, mine.key.micro) and record.order < mine.order
+    )
+    begin = max(before, default=-1)
+    ran = {
+        other.name: None
+        for other, order in walk.unpaired_orders[not here].items()
+        if (other.step, other.phase) == (key.step, Phase.FORWARD) and begin < order < mine.order
+    }
+    return [name for name in ran if name not in both and not _is_root(name)]
 
 
 def _owns(name: str, owners: set[str]) -> bool:

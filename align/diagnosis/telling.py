@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from align import metrics, sketch, wording
+from align.ahead import look_ahead
 from align.comparison import Walk
 from align.nonfinite import SCALED_PHASES
 from align.pairing import Pair
@@ -45,8 +46,10 @@ STATISTICS_ADVICE = (
 
 
 def place_of(key: TensorKey, name: str | None = None) -> Place:
-    """The place of a record, or of other code at the same point."""
-    return Place(key.step, str(key.phase), key.name if name is None else name, key.slot, key.micro, key.call)
+    """The place of a record, or of other code at the same point, which has no slot and no call of that record."""
+    if name is None or name == key.name:
+        return Place(key.step, str(key.phase), key.name, key.slot, key.micro, key.call)
+    return Place(key.step, str(key.phase), name, None, key.micro)
 
 
 def point(key: TensorKey) -> str:
@@ -71,17 +74,44 @@ def code_name(owner: str) -> str:
     return "the training script" if owner == SCRIPT else owner
 
 
-def code_of(suspect: Suspect) -> str:
-    """The code that a difference is laid on: `the code of layers.2.attn between q_proj and softmax`."""
+def users_of(walk: Walk, suspect: Suspect) -> tuple[str, ...]:
+    """The owner of a gradient between modules, and the others whose code can use the output that it is the gradient of.
+
+    A gradient is the sum of what all of them send, so that one alone cannot be told.
+    """
     key = suspect.comparison.key
+    if suspect.origin is Origin.FUNCTIONAL and key.phase is Phase.BACKWARD and key.slot.startswith("grad_output"):
+        pairs = [Pair(each.reference, each.candidate) for each in walk.comparisons if each.key.step == key.step]
+        found = look_ahead(pairs).users(suspect.comparison.reference)
+        if suspect.owner in found:
+            return found
+    return (suspect.owner,)
+
+
+def code_of(suspect: Suspect, users: Sequence[str] = ()) -> str:
+    """The code that a difference is laid on: `the code of layers.2.attn between q_proj and softmax`.
+
+    `users` are those of `users_of`; all are named where there are several.
+    """
+    key = suspect.comparison.key
+    if len(users) > 1:
+        parts = [_backward_code(user) for user in users]
+        which = "both" if len(parts) == 2 else "all"  # noqa: PLR2004 - two are both
+        return f"{', of '.join(parts[:-1])} or of {parts[-1]}, which {which} can use it"
+    if key.phase is Phase.BACKWARD:
+        return _backward_code(suspect.owner)
     owner = "the training script" if suspect.owner == SCRIPT else f"the code of {suspect.owner}"
     if key.phase is not Phase.FORWARD or suspect.argument or not suspect.sibling:
-        return f"{owner} (loss)" if suspect.owner == SCRIPT and key.phase is Phase.BACKWARD else owner
+        return owner
     if key.slot.startswith("output"):
         return f"{owner} after {suspect.sibling}"
     if suspect.owner == SCRIPT:
         return owner
     return f"{owner} between {suspect.sibling} and {key.name}"
+
+
+def _backward_code(owner: str) -> str:
+    return "the training script (loss)" if owner == SCRIPT else f"the code of {owner}"
 
 
 def is_module(suspect: Suspect) -> bool:
@@ -94,15 +124,15 @@ def is_dropout(module: ModuleInfo | None) -> bool:
     return module is not None and any(word in module.class_name for word in RANDOM_CLASSES)
 
 
-def maker(suspect: Suspect) -> str:
-    """What made a tensor that its own module did not make."""
+def maker(suspect: Suspect, users: Sequence[str] = ()) -> str:
+    """What made a tensor that its own module did not make; `users` are those of `users_of`."""
     key = suspect.comparison.key
     if suspect.origin is Origin.UNKNOWN:
         return "code that was not captured"
     if key.phase is Phase.UPDATE:
         return "the code between backward and the optimizer"
     if key.phase is Phase.BACKWARD:
-        return f"the backward of {code_of(suspect)}"
+        return f"the backward of {code_of(suspect, users)}"
     return code_of(suspect)
 
 
@@ -148,7 +178,7 @@ def amount(comparison: Comparison) -> str:
 def _part(aspect: Aspect, part: float) -> str:
     """The part of a difference that has a structure."""
     if aspect is Aspect.SCALE:
-        return f"a common factor of {1.0 + part:.4g}"
+        return f"a common factor of {wording.factor(1.0 + part)}"
     if aspect is Aspect.SHIFT:
         return f"a constant that is added everywhere ({wording.relative(part)} of its root mean square)"
     if aspect is Aspect.CHANNEL:

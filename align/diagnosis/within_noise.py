@@ -9,8 +9,8 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.records import Comparison, Finding, Phase, Place, Severity, Status
-from align.tolerance import LIMIT
+from align.records import Aspect, Comparison, Finding, Phase, Place, Severity, Status
+from align.walk import share_of_limit
 
 CODE = "AL406"
 LABEL = "within-noise"
@@ -19,6 +19,17 @@ LARGE = 0.5
 """A module output that differs by half is worth a word, whatever it inherits."""
 
 FINE = frozenset({"fp32", "fp64"})
+
+GIVEN = frozenset({Phase.INIT, Phase.INPUT})
+"""What has to be equal; the limit does not hold for it."""
+
+ASPECTS = {
+    Aspect.SCALE: " in a common factor",
+    Aspect.SHIFT: " in a constant",
+    Aspect.PEAK: " in a few elements",
+    Aspect.CHANNEL: " in one channel",
+}
+"""Of the size of a difference nothing need be said."""
 
 REPLAY = "replay"
 """How the method of a floor begins where limits differ from tensor to tensor."""
@@ -30,7 +41,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     if walk.first is not None:
         return
     judged = walk.judged
-    largest = max((each for each in judged if each.status is Status.WITHIN), key=_share_of_limit, default=None)
+    largest = _nearest_to_limit(walk)
     effect, precision = walk.resolution.smallest_visible_effect, walk.resolution.precision
     yield Finding(
         CODE,
@@ -44,6 +55,8 @@ def find(walk: Walk) -> Iterator[Finding]:
             "equal": sum(comparison.status is Status.EQUAL for comparison in judged),
             "largest_times_floor": largest.times_floor if largest is not None else 0.0,
             "limit": largest.limit if largest is not None else None,
+            "aspect": str(largest.aspect) if largest is not None else None,
+            "lowest_limit": _lowest_limit(walk, largest),
             "smallest_visible_effect": effect,
             "notes": list(_notes(walk)),
         },
@@ -53,6 +66,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             "times_floor": largest.times_floor if largest is not None else None,
             "name": largest.key.name if largest is not None else "",
             "slot": largest.key.slot if largest is not None else "",
+            "aspect": str(largest.aspect) if largest is not None else "",
             "precision": precision,
             "effect": effect,
         },
@@ -85,8 +99,26 @@ def _notes(walk: Walk) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _share_of_limit(comparison: Comparison) -> float:
-    return (comparison.times_floor or 0.0) / comparison.limit if comparison.limit else 0.0
+def _nearest_to_limit(walk: Walk) -> Comparison | None:
+    """The difference that comes nearest to its limit, in its size or another aspect; what is given has limits apart."""
+    within = [each for each in walk.judged if each.status is Status.WITHIN]
+    within += [result.nearest for result in walk.results if result.nearest is not None]
+    computed = [each for each in within if each.key.phase not in GIVEN]
+    return max(computed or within, key=share_of_limit, default=None)
+
+
+def _lowest_limit(walk: Walk, largest: Comparison | None) -> float | None:
+    """The `--limit` down to which the runs are aligned; all limits of computed tensors grow and shrink with it."""
+    if largest is None or largest.key.phase in GIVEN or walk.resolution.floor_method.startswith(REPLAY):
+        return None
+    return share_of_limit(largest) * walk.judging.limit
+
+
+def _has_one_limit(walk: Walk, largest: Comparison) -> bool:
+    """Whether all that was computed stays below one number: few elements and measured floors have other limits."""
+    limit = walk.judging.limit
+    computed = (each for each in walk.judged if each.key.phase not in GIVEN)
+    return largest.limit == limit and all((each.times_floor or 0.0) <= limit for each in computed)
 
 
 def _summary(walk: Walk, judged: int, largest: Comparison | None) -> str:
@@ -96,6 +128,8 @@ def _summary(walk: Walk, judged: int, largest: Comparison | None) -> str:
     tensors = wording.plural(judged, "tensor")
     if not walk.enough_judged:
         agree = "it agrees" if judged == 1 else "they agree"
+        if not walk.judged_steps:
+            return f"Only what the runs were given could be judged ({tensors} of {wording.steps(walk.steps)}); {agree}."
         return f"Only {tensors} of {wording.steps(walk.steps)} could be judged; {agree}."
     return f"{_agreement(walk, f'{tensors} over {steps}', largest)}{_left_out(walk)}"
 
@@ -116,10 +150,14 @@ def _agreement(walk: Walk, tensors: str, largest: Comparison | None) -> str:
         return f"Aligned: {tensors} are equal."
     if not largest.times_floor:
         return f"Aligned: {tensors} agree as closely as sketches can tell."
-    limit = "their limits" if walk.resolution.floor_method.startswith(REPLAY) else f"the limit of {LIMIT:g}x the floor"
+    times = wording.times(largest.times_floor)
+    where = f"{ASPECTS.get(largest.aspect, '')} at {telling.tensor(largest.key)}"
+    if _has_one_limit(walk, largest):
+        limit = f"the limit of {walk.judging.limit:g}x the floor"
+        return f"Aligned: {tensors} stay below {limit}; the largest is {times}{where}."
     return (
-        f"Aligned: {tensors} stay below {limit}; the largest is "
-        f"{wording.times(largest.times_floor)} at {telling.tensor(largest.key)}."
+        f"Aligned: {tensors} stay below their limits; the nearest to its own is {times} of "
+        f"{wording.times(largest.limit)}{where}."
     )
 
 
@@ -144,10 +182,22 @@ def _left_out(walk: Walk) -> str:
 
 def _advice(walk: Walk, notes: tuple[str, ...]) -> str:
     precision = walk.resolution.precision
+    asked = [run.modules_requested for run in (walk.reference, walk.candidate)]
+    if asked[0] != asked[1] and not _any_output(walk):
+        ours, theirs = (wording.listing([f"'{glob}'" for glob in globs]) or "all modules" for globs in asked)
+        return (
+            "Capture both runs with the same --modules: no module is in both captures (the reference was captured with "
+            f"{ours}, the candidate with {theirs})."
+        )
     if walk.statistics_only:
         return " ".join((telling.STATISTICS_ADVICE, *notes))
     finer = "" if precision in FINE else f"Repeat both runs in fp32 to see smaller effects{_of_gradients(walk)}. "
     return f"{finer}{' '.join(notes)}".strip() or "Nothing to do for these steps."
+
+
+def _any_output(walk: Walk) -> bool:
+    """Whether any tensor that a module made was paired."""
+    return any(each.key.phase in {Phase.FORWARD, Phase.BACKWARD, Phase.GRADIENT} for each in walk.comparisons)
 
 
 def _of_gradients(walk: Walk) -> str:
@@ -161,6 +211,7 @@ def _of_gradients(walk: Walk) -> str:
     )
     if not effects:
         return ""
-    return (
-        f"; of a parameter's gradient, one below {wording.percent(effects[len(effects) // 2])} would not have been seen"
-    )
+    typical = effects[len(effects) // 2]
+    if typical >= 1.0:
+        return "; of a parameter's gradient, nothing that is smaller than itself would have been seen"
+    return f"; of a parameter's gradient, one below {wording.percent(typical)} would not have been seen"

@@ -117,6 +117,18 @@ def test_the_sentence_names_the_code_the_difference_and_the_relation(
     assert first.advice
 
 
+@pytest.mark.parametrize(("step", "point", "told"), [(0, "head", 0), (1, "head", 1), (1, "blocks.0.mlp.act", 0)])
+def test_weights_may_have_changed_between_the_steps(tmp_path: Path, step: int, point: str, told: int) -> None:
+    faults: dict[tuple[int, str], Fault] = {(step, f"forward {point}"): lambda array: array * 1.5}
+    result = diff_files(make(tmp_path / "gpu.h5"), make(tmp_path / "npu.h5", faults=faults))
+    assert (result.findings[0].label, result.findings[0].where.name) == ("origin-module", point)
+    changed = (
+        " Its weights may have been changed between the steps, too (clamped, averaged, copied, broadcast): they are "
+        "captured after optimizer.step, not at the begin of a step. "
+    )
+    assert result.findings[0].advice.count(changed) == told
+
+
 @pytest.mark.parametrize("factor", [1.0001, 1.5])
 def test_one_finding_says_it_all(reference: Path, tmp_path: Path, factor: float) -> None:
     result = _diff(reference, tmp_path, "forward head", lambda array: array * factor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,6 +22,13 @@ from tests.numpy_run import Model, Setup, make
 
 RANDOM = np.random.default_rng(0)
 X, Y, Z = (RANDOM.normal(size=(64, 64)).astype(np.float32) for _ in range(3))
+
+
+class _LayersOf(NamedTuple):
+    """Which layers of a list run, and which have weights."""
+
+    run: Sequence[int]
+    owned: Sequence[int] = range(4)
 
 
 def _seen(name: str, slot: str, array: np.ndarray, within: str = "") -> TensorRecord:
@@ -76,13 +84,10 @@ def test_a_module_that_only_one_run_has_is_named_where_it_runs(tmp_path: Path) -
     assert evidence is not None
     assert [finding.label for finding in result.findings] == ["structure-differs", "origin-functional"]
     start, end = result.summary.split(" (relative L2 ")
-    assert start == (
-        "The structure of the runs differs: 1 name only in the candidate (such as extra). Step 0, forward: block "
-        "input.0 "
-        "is the first tensor that differs"
-    )
+    assert start == "Step 0, forward: block input.0 is the first tensor that differs"
     assert end.partition("), ")[2] == (
-        "and the code of <Net> between pos and block, which makes it, is where extra can run."
+        "and the code of <Net> between pos and block, which makes it, runs extra in the candidate only. The structure "
+        "of the runs differs: 1 name only in the candidate (such as extra)."
     )
 
 
@@ -94,8 +99,54 @@ def test_a_module_without_parameters_is_no_more_than_a_hint(tmp_path: Path) -> N
         ("structure-differs", Severity.WARNING),
     ]
     assert result.findings[1].summary.endswith(
-        "and the code of <Net> between pos and block, which makes it, is where extra can run."
+        "and the code of <Net> between pos and block, which makes it, runs extra in the candidate only."
     )
+
+
+def _layers(path: Path, numbers: Sequence[int], owned: Sequence[int] = range(4)) -> Path:
+    """A capture of a list of layers, of which those with these numbers run; the list itself is never called."""
+    now, records = X, [_seen("<Net>", "input.0", X)]
+    for number in numbers:
+        name, after = f"layers.{number}", (now + number + 1).astype(np.float32)
+        records += [
+            _seen(name, "input.0", now, "<Net>"),
+            _seen(f"{name}.proj", "input.0", now, name),
+            _seen(f"{name}.proj", "output.0", after, name),
+            _seen(name, "output.0", after, "<Net>"),
+        ]
+        now = after
+    records += [_seen("norm", "input.0", now, "<Net>"), _seen("norm", "output.0", now, "<Net>")]
+    return write_capture(path, {-1: _initial(**{f"layers.{number}.proj": Y for number in owned}), 0: records})
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "place", "told"),
+    [
+        pytest.param(
+            _LayersOf(range(4)), _LayersOf(range(3), range(3)), "norm input.0",
+            "the code of <Net> between layers.2 and norm, which makes it, runs layers.3 in the reference only.",
+            id="one fewer",
+        ),
+        pytest.param(
+            _LayersOf(range(3), range(3)), _LayersOf(range(4)), "norm input.0",
+            "the code of <Net> between layers.2 and norm, which makes it, runs layers.3 in the candidate only.",
+            id="one more",
+        ),
+        pytest.param(
+            _LayersOf(range(4)), _LayersOf((0, 2, 3)), "layers.2 input.0",
+            "the code of <Net> between layers.0 and layers.2, which makes it, runs layers.1 in the reference only.",
+            id="skipped",
+        ),
+    ],
+)  # fmt: skip
+def test_a_layer_that_only_one_run_calls_is_named(
+    tmp_path: Path, ours: _LayersOf, theirs: _LayersOf, place: str, told: str
+) -> None:
+    result = diff_files(_layers(tmp_path / "a.h5", *ours), _layers(tmp_path / "b.h5", *theirs))
+    assert [finding.label for finding in result.findings][:2] == ["structure-differs", "origin-functional"]
+    start, _, end = result.summary.partition(" (relative L2 ")
+    assert start == f"Step 0, forward: {place} is the first tensor that differs"
+    assert end.partition("), and ")[2].startswith(f"{told} The structure of the runs differs: ")
 
 
 def _kept(path: Path, names: Sequence[str], phases: tuple[str, ...] = ()) -> Path:
