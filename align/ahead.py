@@ -6,11 +6,12 @@ The norms of the gradients around a module say how steep it is, which its forwar
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from align.pairing import Pair
 from align.records import Phase, TensorRecord
+from align.tolerance import is_float
 
 CallKey = tuple[int, str, int]
 """Micro, module and number of the call; the script is the module without a name."""
@@ -24,7 +25,8 @@ class Ahead:
     `handed` are the tensors that a call hands to its children, `hashes` the integer ones among them. `containers`
     are the calls of which a tensor is the gradient of the output. `passed_on` is the norm of a parameter's gradient as
     the optimizer takes it over that after backward, the median of all: what undoing a loss scale and clipping leave.
-    `others` are the candidate's tensors by the order of the reference's records.
+    `others` are the candidate's tensors by the order of the reference's records. `outputs` are those of the forward, by
+    call and slot; `made` is the order of the last tensor that the code of a call made of others.
     """
 
     norms: Mapping[tuple[CallKey, str], float] = field(default_factory=dict)
@@ -33,6 +35,8 @@ class Ahead:
     containers: Mapping[tuple[CallKey, int], TensorRecord] = field(default_factory=dict)
     passed_on: float = 1.0
     others: Mapping[int, int] = field(default_factory=dict)
+    outputs: Mapping[tuple[CallKey, str], TensorRecord] = field(default_factory=dict)
+    made: Mapping[CallKey, int] = field(default_factory=dict)
 
     def gradient(self, record: TensorRecord) -> float | None:
         """The norm of the gradient of a forward tensor at this module, None where it was not captured."""
@@ -49,12 +53,42 @@ class Ahead:
 
     def outermost(self, record: TensorRecord) -> TensorRecord:
         """The same gradient at the outermost module that ends in this one: its caller's code made it."""
+        for around in self._holders(record):
+            record = around
+        return record
+
+    def users(self, record: TensorRecord) -> tuple[str, ...]:
+        """The modules (an empty name: the script) whose code can have made the gradient of an output, innermost first.
+
+        The code around the outermost module that returns the output is the last. A module that returns it can use it
+        itself, too: it hands it to a child, or makes another tensor once it has it. What it makes that of is not known.
+        """
+        found = []
+        output = self._output(record)
+        if output is not None and output.same_as is None and (call_of(record), output.order) in self.handed:
+            found.append(record.key.name)
+        for around in self._holders(record):
+            output = self._output(record)
+            if output is not None and self._goes_on(caller_of(record), output):
+                found.append(record.within)
+            record = around
+        return (*found, record.within)
+
+    def _holders(self, record: TensorRecord) -> Iterator[TensorRecord]:
+        """The same gradient at the module around, and so on outwards."""
         for _ in range(len(self.containers)):
             around = self.containers.get((caller_of(record), tensor_of(record)))
             if around is None or self.others.get(around.order) != self.others.get(record.order):
-                break  # in the candidate the caller's code has changed it
+                return  # in the candidate the caller's code has changed it
+            yield around
             record = around
-        return record
+
+    def _output(self, gradient: TensorRecord) -> TensorRecord | None:
+        return self.outputs.get((call_of(gradient), gradient.key.slot.removeprefix("grad_")))
+
+    def _goes_on(self, code: CallKey, output: TensorRecord) -> bool:
+        """Whether the code of a call does something after a child gave it this output."""
+        return (code, tensor_of(output)) in self.handed or self.made.get(code, -1) > output.order
 
 
 def look_ahead(pairs: Iterable[Pair]) -> Ahead:
@@ -62,8 +96,7 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
     norms: dict[tuple[CallKey, str], float] = {}
     containers: dict[tuple[CallKey, int], TensorRecord] = {}
     others: dict[int, int] = {}
-    handed: set[tuple[CallKey, int]] = set()
-    hashes: set[tuple[CallKey, int]] = set()
+    forward = _Forward()
     taken: dict[Phase, dict[tuple[str, str], float]] = {Phase.GRADIENT: {}, Phase.UPDATE: {}}
     for pair in pairs:
         record = pair.reference
@@ -77,12 +110,42 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
         elif record.key.phase in taken:
             if record.stats is not None:
                 taken[record.key.phase][record.key.name, record.key.slot] = record.stats.norm
-        elif record.key.phase is Phase.FORWARD and record.key.slot.startswith("input"):
-            handed.add((caller_of(record), tensor_of(record)))
-            if record.hash is not None:
-                hashes.add((caller_of(record), record.hash))
+        elif record.key.phase is Phase.FORWARD:
+            forward.add(record)
     passed_on = _passed_on(taken[Phase.GRADIENT], taken[Phase.UPDATE])
-    return Ahead(norms, frozenset(handed), frozenset(hashes), containers, passed_on, others)
+    return Ahead(
+        norms,
+        frozenset(forward.handed),
+        frozenset(forward.hashes),
+        containers,
+        passed_on,
+        others,
+        forward.outputs,
+        forward.made,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Forward:
+    """What is gathered of a forward pass."""
+
+    handed: set[tuple[CallKey, int]] = field(default_factory=set)
+    hashes: set[tuple[CallKey, int]] = field(default_factory=set)
+    outputs: dict[tuple[CallKey, str], TensorRecord] = field(default_factory=dict)
+    made: dict[CallKey, int] = field(default_factory=dict)
+
+    def add(self, record: TensorRecord) -> None:
+        """Take a record, in execution order."""
+        code = call_of(record)
+        if record.key.slot.startswith("input"):
+            code = caller_of(record)
+            self.handed.add((code, tensor_of(record)))
+            if record.hash is not None:
+                self.hashes.add((code, record.hash))
+        else:
+            self.outputs[code, record.key.slot] = record
+        if record.same_as is None and is_float(record.dtype):
+            self.made[code] = record.order
 
 
 def _passed_on(gradients: Mapping[tuple[str, str], float], updates: Mapping[tuple[str, str], float]) -> float:

@@ -28,7 +28,14 @@ def _completed(module: ModuleInfo, other: ModuleInfo | None) -> ModuleInfo:
     if not module.leaf or _is_known(module):
         return module
     if other is not None:
-        return replace(module, matmul=other.matmul, conv=other.conv, piecewise=other.piecewise, chooses=other.chooses)
+        return replace(
+            module,
+            matmul=other.matmul,
+            conv=other.conv,
+            piecewise=other.piecewise,
+            chooses=other.chooses,
+            normalises=other.normalises,
+        )
     matmul, conv = (any(word in module.class_name for word in words) for words in (MATMUL_WORDS, CONV_WORDS))
     return replace(module, matmul=matmul, conv=conv) if matmul or conv else module
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from align import sketch
 from align.pairing import Pair
 from align.records import Aspect, Phase
-from align.tolerance import FLOAT32, HF32, TF32, TINY, Precision
+from align.tolerance import FLOAT32, HF32, LIMIT, TF32, TINY, Precision
 
 STRUCTURED = (Aspect.SCALE, Aspect.SHIFT, Aspect.PEAK)
 
@@ -42,8 +42,15 @@ roundoffs; with the limit this is 2.5."""
 RESOLUTION = 16.0 * FLOAT32.unit
 """Statistics are summed in float32, in blocks, in another order on each device."""
 
+COHERENT = 2.0
+"""Where many elements are alike (broadcast gradients, constant areas) they are all rounded alike: a factor or a
+constant counts from so many unit roundoffs on."""
+
 OUTLYING = 8.0
 """A peak is so many standard deviations of the other buckets: even noise has 3.3, of 251 buckets."""
+
+WHOLE = 1.2
+"""A size read from a sketch of 251 buckets is at most so many times too small: three standard deviations."""
 
 SKETCH_NOISE = 0.1
 """The square of a distance read from a sketch of 251 buckets has a standard deviation of 9 %."""
@@ -71,7 +78,10 @@ class Structure:
 
     def stands_out(self, aspect: Aspect) -> bool:
         """Whether a part can be told from noise that is spread evenly."""
-        return self.outlying if aspect is Aspect.PEAK else self.of(aspect) >= LEAST_PART * self.size
+        if aspect is Aspect.PEAK:
+            return self.outlying
+        # A tensor that is turned without growing has a part of -e^2 / 2 along itself.
+        return self.of(aspect) >= max(LEAST_PART * self.size, self.size**2)
 
     def handed_on(self, aspect: Aspect) -> float:
         """What what is made of the tensor may have of an aspect: an activation makes a shift of a factor."""
@@ -83,7 +93,9 @@ class Structure:
         share = share * self.spread if aspect is Aspect.PEAK else max(share, self.chance)
         if aspect is not Aspect.PEAK and precision in CUT_OFF:
             share = max(share, CUT_OFF_SHARE)
-        return max(share * size_floor, RESOLUTION)
+        if aspect is Aspect.PEAK:
+            return max(share * size_floor, RESOLUTION)
+        return max(share * size_floor, COHERENT / LIMIT * precision.unit, RESOLUTION)
 
 
 def factor_share(precision: Precision) -> float:
@@ -110,9 +122,12 @@ def structure(pair: Pair, size: float, scale: float = 1.0) -> Structure | None:
     factor = ((theirs.norm * scale / norm) ** 2 - 1.0 - size * size) / 2.0
     uncertain = 0.0 if left.exact else SKETCH_NOISE * size * size
     numel = pair.reference.numel
+    shift = (theirs.total * scale - ours.total) / (math.sqrt(numel) * norm)
+    # No part is larger than the whole: what statistics say beyond that is the error of their own sums.
+    whole = WHOLE * size + max(pair.reference.resolution, pair.candidate.resolution)
     return Structure(
-        math.copysign(max(abs(factor) - uncertain, 0.0), factor),
-        (theirs.total * scale - ours.total) / (math.sqrt(numel) * norm),
+        math.copysign(min(max(abs(factor) - uncertain, 0.0), whole), factor),
+        math.copysign(min(abs(shift), whole), shift),
         peak.height / norm,
         max(1.0 / math.sqrt(len(left.values)), ours.absolute_maximum / norm),
         1.0 / math.sqrt(numel),

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from align.records import INIT_STEP, Phase, TensorKey
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 HISTORY = {
     1: "First version.",
     2: "Facts of a step, hashes of rows, exponent counts, layouts, recomputed records; configuration of modules; loss "
     "scale after the step, clipping and overflow in the timeline.",
     3: "Modules that choose among elements by their order; by what --perturb moved a run.",
+    4: "Modules that normalise.",
 }
 
 
@@ -136,6 +137,7 @@ MODULE_FIELDS = (
     Field("piecewise", "bool", "Its backward depends on decisions that rounding can flip."),
     Field("config", "int32", "Its plain attributes as a JSON object (position in /names), else -1.", 2, -1),
     Field("chooses", "bool", "It takes elements or branches by their order (top-k, sort).", since=3, default=False),
+    Field("normalises", "bool", "A mean is taken out in it, or divided by a deviation.", since=4, default=False),
     Field("checksum", "uint64", "Hash of the bytes of the row before this field."),
 )
 

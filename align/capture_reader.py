@@ -118,8 +118,9 @@ class Capture:
                     piecewise=piecewise,
                     config={} if config < 0 else json.loads(texts[config]),
                     chooses=chooses,
+                    normalises=normalises,
                 )
-                for name, class_name, leaf, dtype, matmul, conv, piecewise, config, chooses, _ in rows
+                for name, class_name, leaf, dtype, matmul, conv, piecewise, config, chooses, normalises, _ in rows
             ]
         return {module.name: module for module in found}
 

@@ -162,6 +162,7 @@ class CaptureWriter:
                 module.piecewise,
                 position(json.dumps(module.config, sort_keys=True)) if module.config else -1,
                 module.chooses,
+                module.normalises,
                 0,
             )
             for module in modules

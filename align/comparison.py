@@ -15,6 +15,8 @@ from align.capture_file import Capture
 from align.equality import Answer, Equality, judge_equality
 from align.errors import ComparisonError
 from align.flow import is_output
+from align.gradient_gaps import GradientGap
+from align.hyperparameters import SettingsCheck
 from align.judging import Judging
 from align.matching.captures import pair_captures
 from align.matching.rules import MapRule
@@ -42,7 +44,7 @@ from align.records import (
     TensorRecord,
     TimelineRow,
 )
-from align.tolerance import LIMIT, coarsest, is_float
+from align.tolerance import coarsest, is_float
 from align.units import Precisions, Side, learn_precisions
 from align.updates import (
     UpdateCheck,
@@ -68,7 +70,9 @@ class Walk:
     judged: optimizer states, scaler, generators, what was recomputed, batches as the loader gave them. The facts are
     those of the compared steps.
     `pairing` says what was paired by other than equal names and numbers; `unpaired_orders` when the tensors that only
-    the reference, only the candidate has were seen.
+    the reference, only the candidate has were seen. `settings_checks` compare the settings of the optimizers, one of
+    each step where they are known; `gradient_gaps` hold the parameters that get a gradient in one run only. `judging`
+    are the limits in force.
     """
 
     reference_path: str
@@ -99,6 +103,9 @@ class Walk:
     candidate_facts: Mapping[int, Sequence[Fact]] = field(default_factory=dict)
     pairing: Pairing = field(default_factory=Pairing)
     unpaired_orders: tuple[Mapping[TensorKey, int], Mapping[TensorKey, int]] = ({}, {})
+    settings_checks: tuple[SettingsCheck, ...] = ()
+    gradient_gaps: tuple[GradientGap, ...] = ()
+    judging: Judging = DEFAULT_JUDGING
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -211,7 +218,7 @@ def compare(
         initial,
         results,
         first=walker.first,
-        resolution=_resolution(results[0], precisions, reference.run, candidate.run),
+        resolution=_resolution(results[0], precisions, judging, reference.run, candidate.run),
         only_reference=tuple(key for paired in everything for key in paired.only_reference),
         only_candidate=tuple(key for paired in everything for key in paired.only_candidate),
         dtype_differences=_first_of_each(everything, lambda pair: not pair.same_dtype),
@@ -227,6 +234,9 @@ def compare(
         candidate_facts={step: given[1] for step, given in zip(steps, facts, strict=True)},
         pairing=summarise(names, everything, (reference.steps, candidate.steps)),
         unpaired_orders=(_orders(pairings, 0), _orders(pairings, 1)),
+        settings_checks=tuple(walker.settings_checks),
+        gradient_gaps=tuple(walker.gradient_gaps),
+        judging=judging,
     )
 
 
@@ -302,7 +312,7 @@ def _divergence(suspect: Suspect) -> Divergence:
     )
 
 
-def _resolution(result: StepResult, precisions: Precisions, *runs: RunInfo) -> Resolution:
+def _resolution(result: StepResult, precisions: Precisions, judging: Judging, *runs: RunInfo) -> Resolution:
     """The smallest effect that would have been called a difference, typical of the module outputs.
 
     Statistics have none: a change of signs leaves them as they are.
@@ -327,7 +337,7 @@ def _resolution(result: StepResult, precisions: Precisions, *runs: RunInfo) -> R
     # The coarsest format that can have made the typical floor; a coarser one is that of a few modules.
     makers = [precision for precision in precisions.by_name.values() if precision.unit <= typical.floor]
     maker = coarsest(makers) or precisions.whole
-    factor = LIMIT * max(factor_share(maker) * typical.floor, aspects.RESOLUTION)
+    factor = max(judging.limit * factor_share(maker) * typical.floor, aspects.COHERENT * maker.unit)
     effect = _effect(typical)
     return Resolution(effect, maker.name, smallest_visible_factor=min(factor, effect))
 

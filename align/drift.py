@@ -75,6 +75,11 @@ class ParameterErrors:
                     errors[slot] = replace(error, relative=relative, absolute=source.absolute)
         self._below.clear()
 
+    @property
+    def differ(self) -> bool:
+        """Whether any parameter differs between the runs."""
+        return self._any
+
     def has(self, module: str) -> bool:
         """Whether the module owns a parameter."""
         return module in self._errors

@@ -16,6 +16,9 @@ from align.records import TensorRecord
 UNKNOWN_STATISTICS = 8.0
 """For norms over channels or groups where no gradient tells their deviation."""
 
+FEW_TERMS, OF_FEW_TERMS = 4, 64.0
+"""A deviation of two numbers is as small as they are close."""
+
 SAFETY = 2.0
 """A norm takes the mean of the gradient out, and its part along the output: what is left understates its slope."""
 
@@ -36,6 +39,8 @@ def of_norm(class_name: str, source: TensorRecord | None, result: TensorRecord, 
     if source is None:
         return 1.0
     whole = metrics.cancellation(source)
+    if 0 < norm_terms(class_name, source) <= FEW_TERMS:
+        whole = max(whole, OF_FEW_TERMS)
     if ahead.slope(source, result) is not None:
         return max(whole, 1.0 + SAFETY * (condition(source, result, ahead) - 1.0))
     by_channel = any(word in class_name for word in ("BatchNorm", "GroupNorm", "InstanceNorm"))
@@ -73,14 +78,20 @@ def of_elementwise(source_norm: float, result: TensorRecord) -> float:
     return max(1.0, source_norm / norm) if norm > 0.0 else 1.0
 
 
-def of_own_code(result: TensorRecord, caller: CallErrors, ahead: Ahead) -> float:
-    """Code between children that subtracts one output from another leaves less than went in."""
+def of_own_code(result: TensorRecord, caller: CallErrors, ahead: Ahead, *, normalises: bool = False) -> float:
+    """Code between children that subtracts one output from another, or a mean from one, leaves less than went in.
+
+    `normalises` says that it is known to do the second.
+    """
     size = result.stats.rms if result.stats is not None else 0.0
     if not size > 0.0 or result.same_as is not None:
         return 1.0
     found = 1.0
-    for source in caller.sources:
-        if source.numel != result.numel or source.stats is None or ahead.hands_on(source):
+    for source in (*caller.sources, *([caller.main_input] if caller.main_input is not None else [])):
+        if source.numel != result.numel or source.stats is None:
+            continue
+        found = max(found, of_norm("", source, result, ahead) if normalises else metrics.cancellation(source))
+        if ahead.hands_on(source) or source is caller.main_input:
             continue
         ratio = source.stats.rms / size
         if ratio > found:

@@ -7,7 +7,8 @@ from enum import Enum
 
 from align import metrics
 from align.pairing import Pair
-from align.tolerance import EQUAL_ULPS, FLOAT32, PRECISIONS, coarsest
+from align.records import Phase
+from align.tolerance import COMPUTED_ULPS, EQUAL_ULPS, FLOAT32, PRECISIONS, coarsest
 from align.value_reader import ValueReader
 
 
@@ -22,18 +23,22 @@ class Answer(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equality:
-    """One pair that should be equal; `relative_l2` is None for integers and for other shapes."""
+    """One pair that should be equal; `relative_l2` is None for integers and for other shapes.
+
+    It is close within `ulps` times the `unit` roundoff.
+    """
 
     pair: Pair
     answer: Answer
     relative_l2: float | None
     unit: float = 0.0
+    ulps: float = EQUAL_ULPS
 
 
 def judge_equality(pair: Pair, values: ValueReader | None = None) -> Equality:
     """Equal by hash; a float tensor of other bits is close within 4 unit roundoffs of the coarser dtype.
 
-    Kept `values` tell where a sketch cannot.
+    A float32 batch, which may be computed on the device, is close within 64. Kept `values` tell where a sketch cannot.
     """
     ours, theirs = pair.reference, pair.candidate
     if metrics.identical(pair):
@@ -49,10 +54,12 @@ def judge_equality(pair: Pair, values: ValueReader | None = None) -> Equality:
     error = metrics.relative_l2(pair)
     if error is None:
         return Equality(pair, Answer.UNKNOWN, None, precision.unit)
-    allowed = EQUAL_ULPS * precision.unit
+    computed = ours.key.phase is Phase.INPUT and precision.unit <= FLOAT32.unit
+    ulps = COMPUTED_ULPS if computed else EQUAL_ULPS
+    allowed = ulps * precision.unit
     error = metrics.settled(pair, error, allowed, 1.0, values)
     close = error <= allowed and not _reordered(pair)
-    return Equality(pair, Answer.CLOSE if close else Answer.UNEQUAL, error, precision.unit)
+    return Equality(pair, Answer.CLOSE if close else Answer.UNEQUAL, error, precision.unit, ulps)
 
 
 def _nonfinite_counts(pair: Pair) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from align.drift import ParameterErrors
@@ -64,12 +64,23 @@ class Surroundings:
 
     def chooses(self, name: str) -> bool:
         """Whether the code of a module, not that of a module inside it, takes elements or branches by their order."""
-        if name not in self.modules or not self.modules[name].chooses:
-            return False
-        prefix = "" if name.startswith("<") else f"{name}."
-        return not any(
-            other.chooses and inner != name and inner.startswith(prefix) for inner, other in self.modules.items()
+        return (
+            name in self.modules
+            and self.modules[name].chooses
+            and not any(inner.chooses for inner in self._inside(name))
         )
+
+    def normalises(self, name: str) -> bool:
+        """Whether the code of a module, not that of a module inside it, takes a mean out or divides by a deviation."""
+        return (
+            name in self.modules
+            and self.modules[name].normalises
+            and not any(inner.normalises for inner in self._inside(name))
+        )
+
+    def _inside(self, name: str) -> Iterator[ModuleInfo]:
+        prefix = "" if name.startswith("<") else f"{name}."
+        return (inner for other, inner in self.modules.items() if other != name and other.startswith(prefix))
 
     def multiplies(self, name: str) -> bool:
         """Whether matrix products or convolutions run in the module; of the script nothing is known."""
@@ -89,5 +100,9 @@ class Surroundings:
         return self.modules[name].class_name if name in self.modules else ""
 
     def is_norm(self, name: str) -> bool:
-        """Whether the module subtracts a mean or divides by a deviation."""
-        return name in self.modules and "Norm" in self.modules[name].class_name
+        """Whether the module itself subtracts a mean or divides by a deviation."""
+        if name not in self.modules:
+            return False
+        module = self.modules[name]
+        products = module.matmul or module.conv
+        return "Norm" in module.class_name or (module.leaf and module.normalises and not products)

@@ -29,6 +29,13 @@ def check_not_perturbed(reference: Capture, candidate: Capture) -> None:
     runs = (reference.run.perturbed, candidate.run.perturbed)
     if not any(runs) or all(runs[0].get(name) == runs[1].get(name) for name in ("seed", "unit")):
         return
+    if all(runs):
+        seeds = " and ".join(f"--perturb {run.get('seed')}" for run in runs)
+        raise ComparisonError(
+            f"Cannot judge '{reference.path}' and '{candidate.path}': they were captured with {seeds}, which moved the "
+            "weights and float inputs of each by other numbers on purpose. Capture both scripts without --perturb, and "
+            f"compare with `align diff REF.h5 CAND.h5 --floor {reference.path}`."
+        )
     moved = candidate if runs[1] else reference
     by = f" by {moved.run.perturbed['by']}" if "by" in moved.run.perturbed else ""
     role = (
@@ -65,13 +72,23 @@ def floor_steps(reference: Capture, candidate: Capture, floor: Capture) -> list[
     return found
 
 
+def is_same_run(one: Capture, other: Capture) -> bool:
+    """Whether two captures are one file, or copies of the same run."""
+    if _is_same_file(one, other):
+        return True
+    return bool(one.run.started) and one.run == other.run and _durations(one) == _durations(other)
+
+
+def _is_same_file(one: Capture, other: Capture) -> bool:
+    return os.path.realpath(one.path) == os.path.realpath(other.path)
+
+
 def _check_other_run(reference: Capture, candidate: Capture, floor: Capture) -> None:
     for side, capture in (("reference", reference), ("candidate", candidate)):
-        one, other = (os.path.realpath(path) for path in (floor.path, capture.path))
-        same_run = bool(floor.run.started) and floor.run == capture.run and _durations(floor) == _durations(capture)
-        if one != other and not same_run:
+        if not is_same_run(floor, capture):
             continue
-        what = f"it is the {side} itself" if one == other else f"it is a capture of the same run as the {side}"
+        what = "it is" if _is_same_file(floor, capture) else "it is a capture of the same run as"
+        what = f"{what} the {side}{' itself' if what == 'it is' else ''}"
         why = "shows no rounding" if side == "reference" else "would explain every difference"
         raise _refused(
             floor, f"{what}, which {why}. Capture the reference's script once more with `align capture --perturb 1`."

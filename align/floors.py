@@ -84,13 +84,15 @@ def _output_factor(record: TensorRecord, call: CallErrors, around: Surroundings)
     """By how much the module, or the code of a parent after its children, enlarges a difference."""
     name, ahead = record.key.name, around.flow.ahead
     if call.has_children:
-        factor = enlargement.of_own_code(record, call, ahead)
+        factor = enlargement.of_own_code(record, call, ahead, normalises=around.normalises(name))
     elif around.is_norm(name):
         factor = enlargement.of_norm(around.class_of(name), call.main_input, record, ahead)
     elif around.multiplies(name):
         factor = _product_factor(record, call.main_input, around)
     else:
         factor = enlargement.condition(call.main_input, record, ahead)
+    if not call.has_children and call.main_input is not None and around.normalises(name):
+        factor = max(factor, enlargement.of_norm(around.class_of(name), call.main_input, record, ahead))
     return max(factor, _shrinkage(call.amplitude, record)) if record.numel == 1 else factor
 
 
@@ -112,9 +114,12 @@ def _output_roundings(record: TensorRecord, call: CallErrors, around: Surroundin
         factor = _output_factor(record, call, around)
         terms = enlargement.norm_terms(around.class_of(name), call.main_input)
         return max(factor**2, tolerance.SUMMATION * math.sqrt(terms))
+    if call.has_children or around.normalises(name):
+        # A variance made of a mean of squares loses the square of what a mean that is taken out loses.
+        return max(_output_factor(record, call, around) ** 2, _table_roundings(record, call))
     if around.parameters.has_matrix(name):
         return 0.0
-    size = call.integers if call.has_inputs and not call.has_children else 0.0
+    size = call.integers if call.has_inputs else 0.0
     return max(size, _table_roundings(record, call))
 
 
@@ -123,7 +128,7 @@ def _table_roundings(record: TensorRecord, code: CallErrors) -> float:
     if record.same_as is not None:
         return 0.0
     length = max(record.shape[:-1], default=0)
-    return enlargement.reach_of_table(record, max(code.integers, code.amplitude, length))
+    return enlargement.reach_of_table(record, max(code.integers, code.amplitude, code.reach, length))
 
 
 def _terms(record: TensorRecord, call: CallErrors, around: Surroundings) -> int:
@@ -154,7 +159,8 @@ def _expect_module_input(record: TensorRecord, around: Surroundings) -> Expectat
     if record.within == SCRIPT:
         error = max(error, around.flow.carried)
     seen = record.within == SCRIPT or caller.has_inputs
-    factor = enlargement.of_own_code(record, caller, around.flow.ahead)
+    normalises = around.normalises(record.within)
+    factor = enlargement.of_own_code(record, caller, around.flow.ahead, normalises=normalises)
     return Expectation(
         error,
         Origin.FUNCTIONAL if seen else Origin.UNKNOWN,
@@ -204,6 +210,8 @@ def _expect_grad_output(record: TensorRecord, around: Surroundings) -> Expectati
     # The code that made it runs around the outermost module that ends in this one.
     outer = flow.ahead.outermost(record)
     maker, caller = outer.within, flow.caller(outer)
+    # A module inside that returns the tensor and uses it, too, stands nearer to it.
+    users = flow.ahead.users(record)
     error, seen = max(call.outputs, flow.call(outer).outputs, around.parameters.below(maker, record)), False
     # Where no gradient was seen to enter the caller, what entered its own caller is the nearest known.
     for ancestor in flow.ancestors(outer):
@@ -218,14 +226,30 @@ def _expect_grad_output(record: TensorRecord, around: Surroundings) -> Expectati
     return Expectation(
         error,
         Origin.FUNCTIONAL,
-        maker,
+        users[0],
         maker,
         # The softmax of a loss turns the absolute error of its scores into a relative one.
-        factor=enlargement.of_loss(size, flow.loss_sizes.get(record.key.micro)) if first else OWN_BACKWARD,
-        terms=max(record.shape, default=0) if around.multiplies(maker) else 0,
+        factor=enlargement.of_loss(size, flow.loss_sizes.get(record.key.micro))
+        if first
+        else _own_backward(record, call, flow),
+        terms=max(record.shape, default=0) if any(map(around.multiplies, users)) else 0,
         judged=_backward_judged(record, around),
-        flips=max(call.outputs, caller.made) if around.is_piecewise(maker) else None,
+        flips=max(call.outputs, caller.made) if any(map(around.is_piecewise, users)) else None,
     )
+
+
+def _own_backward(record: TensorRecord, call: CallErrors, flow: Flow) -> float:
+    """By how much the backward of code between modules enlarges a difference.
+
+    The work of a gradient on its tensor, ||g|| ||x||, stays about the same through code that is well conditioned; a
+    softmax that is sharp leaves little of it, with the absolute error of what entered.
+    """
+    output = call.output
+    if record.same_as is not None or output is None or output.stats is None or record.stats is None:
+        return OWN_BACKWARD
+    left = record.stats.norm * output.stats.norm
+    entered = flow.caller(flow.ahead.outermost(record)).work
+    return max(OWN_BACKWARD, entered / left) if left > 0.0 else OWN_BACKWARD
 
 
 def _expect_grad_input(record: TensorRecord, around: Surroundings) -> Expectation:
@@ -305,7 +329,7 @@ def _expect_gradient(record: TensorRecord, around: Surroundings) -> Expectation:
         Origin.MODULE,
         name,
         name,
-        factor=_cancelled(noise, record),
+        factor=max(_cancelled(noise, record), OWN_BACKWARD),
         judged=_backward_judged(record, around),
         terms=module.rows,
     )

@@ -40,8 +40,10 @@ class CallErrors:
     output: TensorRecord | None = None
     input_rms: float = 0.0
     grad_norm: float = 0.0
+    work: float = 0.0
     gradient: TensorRecord | None = None
     amplitude: float = 0.0
+    reach: float = 0.0
     integers: float = 0.0
     sources: list[TensorRecord] = field(default_factory=list)
     integer_argument: str = ""
@@ -207,6 +209,7 @@ def _learn_input_size(call: CallErrors, record: TensorRecord, ahead: Ahead) -> N
         call.integers = max(call.integers, size)
     if _is_float(record):
         call.amplitude = max(call.amplitude, size)
+        call.reach = max(call.reach, size)
         if call.main_input is None or record.numel > call.main_input.numel:
             call.main_input = record
 
@@ -235,12 +238,20 @@ def _learn_backward(flow: Flow, pair: Pair, error: float) -> None:
     call = flow.call(record)
     if not is_grad_output(record):
         call.has_own_gradient = call.has_own_gradient or not record.total
+        _learn_work(flow.caller(record), record, call.main_input)
         return
+    _learn_work(call, record, call.output)
     call.has_grad_outputs = True
     call.grad_outputs = max(call.grad_outputs, error)
     call.gradient = call.gradient or record
     call.grad_norm = max(call.grad_norm, record.stats.norm if record.stats is not None else 0.0)
     _learn_noise(flow, call.main_input, record, error)
+
+
+def _learn_work(code: CallErrors, gradient: TensorRecord, tensor: TensorRecord | None) -> None:
+    """The largest product of a gradient that enters some code and the tensor that it is the gradient of."""
+    if tensor is not None and tensor.numel == gradient.numel and tensor.stats and gradient.stats:
+        code.work = max(code.work, tensor.stats.norm * gradient.stats.norm)
 
 
 def _learn_noise(flow: Flow, main_input: TensorRecord | None, record: TensorRecord, error: float) -> None:

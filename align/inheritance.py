@@ -12,6 +12,7 @@ from align.expectation import Expectation, Surroundings
 from align.flow import Flow, width_of
 from align.pairing import Pair
 from align.records import Aspect
+from align.tolerance import Precision
 
 MOST_SAMPLES = 128
 """Over 310 healthy steps a loss differed by at most 0.66 of the outputs' error over the root of their number of rows;
@@ -59,10 +60,11 @@ class Inheritance:
             return expected.error
         return max(expected.error, self._errors[source])
 
-    def of_loss(self, pair: Pair, expected: Expectation) -> float:
+    def of_loss(self, pair: Pair, expected: Expectation, precision: Precision) -> float:
         """The error that a loss inherits: a mean over samples averages noise out, and keeps what they have in common.
 
-        Without samples that were seen, or where the aspects of their differences are not known, it is all of it.
+        It may be computed in the `precision` of the outputs, whatever its own dtype. Without samples that were seen, or
+        where the aspects of their differences are not known, it is all of it.
         """
         sources = self.around.flow.caller(pair.reference).sources
         if not sources:
@@ -70,7 +72,8 @@ class Inheritance:
         last = sources[-1]
         samples = min(max(last.numel // width_of(last.shape), 1), MOST_SAMPLES)
         common = floors.expect(pair.reference, self._common).error
-        return min(expected.error, max(common, expected.error / math.sqrt(samples)))
+        noise = max(expected.error, precision.unit) / math.sqrt(samples)
+        return max(noise, min(common, expected.error))
 
     def of_aspect(self, pair: Pair, aspect: Aspect) -> float:
         """The same of one aspect."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 from align import tolerance
+from align.errors import UsageError
 from align.records import TensorRecord
 from align.tolerance import FLOAT32, LIMIT, TF32, Precision
 
@@ -55,6 +57,11 @@ class Judging:
 
     limit: float = LIMIT
     floor: FloorErrors | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a limit that nothing or everything exceeds."""
+        if not 1.0 < self.limit < math.inf:
+            raise UsageError(f"Cannot judge with --limit {self.limit:g}: write a number above 1, such as 7.")
 
     def limit_of(self, numel: int) -> float:
         """Above so many times the estimated floor a tensor of so many elements differs."""

@@ -8,18 +8,32 @@ flipped decisions included.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from align import metrics, nonfinite, wording
 from align.capture_file import Capture
-from align.floor_checks import check_floor, check_not_equal, floor_steps, is_finer, names_of, precision_apart
+from align.floor_checks import (
+    GIVEN,
+    check_floor,
+    check_not_equal,
+    floor_steps,
+    is_finer,
+    is_same_run,
+    names_of,
+    precision_apart,
+)
 from align.matching.calls import NO_SHIFTS
 from align.pairing import NamePairs, Pair, PairedStep, is_walked, pair_names, pair_records
-from align.records import INIT_STEP, RunInfo, TensorRecord, TimelineRow
+from align.records import INIT_STEP, Comparison, RunInfo, Status, TensorRecord, TimelineRow
+from align.tolerance import is_float
 
 REPEAT = "known-good repeat"
 NONE = "two files"
+
+COVERED = 0.9
+"""Of so many tensors a floor is measured where nothing was left out: branches and experts that only one run calls are
+fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +80,32 @@ class MeasuredFloor:
 
     @property
     def perturbed(self) -> int:
-        """How many of them were perturbed: those show what rounding does, a repeat only what one device does."""
-        return sum(file.method != REPEAT for file in self.files)
+        """How many of them were perturbed: those show what rounding does, a repeat only what one device does.
+
+        Runs that were moved by the same numbers show the same.
+        """
+        return len({file.method for file in self.files} - {REPEAT})
 
     def error(self, record: TensorRecord) -> float | None:
         """The largest relative L2 difference at a record of the reference, loss scales undone; None if not measured."""
         errors = [error for number in range(len(self.files)) if (error := self._error(number, record)) is not None]
         return max(errors, default=None)
+
+    def uncovered(self, comparisons: Iterable[Comparison]) -> Iterator[str]:
+        """A sentence where many tensors that were judged have no measured floor in a step that was measured."""
+        steps = {step for file in self.files for step in file.pairs if file.parted is None or step < file.parted}
+        judged = [
+            bool(self.pairs(each.reference))
+            for each in comparisons
+            if each.key.step in steps and each.key.phase not in GIVEN and each.status is not Status.NOT_JUDGED
+            if is_float(each.reference.dtype)
+        ]
+        if judged and sum(judged) < COVERED * len(judged):
+            yield (
+                f"Of {wording.plural(len(judged), 'tensor')} only {wording.count(sum(judged))} "
+                f"{'has' if sum(judged) == 1 else 'have'} a measured floor; the others were held against an estimated "
+                "one. Capture the floor with the same --modules and --phases."
+            )
 
     def pairs(self, record: TensorRecord) -> Sequence[Pair]:
         """The record of the reference with its answer in each floor that has one, in the order of the files."""
@@ -119,12 +152,23 @@ def measured_floor(
     compared = sorted(set(reference.steps) & set(candidate.steps))
     if not compared:
         return MeasuredFloor([])  # there is no comparison either, which says why
+    given, floors = floors, _distinct(floors)
     files = [_floor_file(reference, candidate, floor, renames) for floor in floors]
     apart = precision_apart(reference, candidate)
     finer = {str(floor.path) for floor in floors if apart and is_finer(floor, candidate)}
     usable = [file for file in files if file.path not in finer]
-    notes = [*_notes(usable, compared), *(_finer(path, apart) for path in sorted(finer))]
+    again = [f"'{floor.path}' was given as a floor before: it counts once." for floor in given if floor not in floors]
+    notes = [*again, *_notes(usable, compared), *(_finer(path, apart) for path in sorted(finer))]
     return MeasuredFloor(usable, notes)
+
+
+def _distinct(floors: Sequence[Capture]) -> list[Capture]:
+    """The floors without those that are the same run as an earlier one."""
+    found: list[Capture] = []
+    for floor in floors:
+        if not any(is_same_run(floor, other) for other in found):
+            found.append(floor)
+    return found
 
 
 def _floor_file(

@@ -12,7 +12,7 @@ from align.errors import ComparisonError
 from align.matching.calls import NO_SHIFTS, Shifts, find_shifts
 from align.matching.looks import Look, Looks
 from align.matching.names import Method, NameAligner, NameMatch
-from align.matching.rules import MapRule, is_root, mapped, renamed
+from align.matching.rules import MapRule, is_root, mapped, rename_of, renamed
 from align.matching.slots import Place, pair_slots
 from align.records import Phase, TensorKey, TensorRecord
 
@@ -66,7 +66,7 @@ class PairedStep:
     """All pairs of one step in the reference's execution order, and the keys without an answer.
 
     `shifts` say where calls or micro-steps of the candidate have other numbers, `orders` when the tensors without an
-    answer were seen, of the reference and of the candidate.
+    answer were seen, of the reference and of the candidate; `unpaired` are their records.
     """
 
     step: int
@@ -77,6 +77,7 @@ class PairedStep:
     orders: tuple[Mapping[TensorKey, int], Mapping[TensorKey, int]] = ({}, {})
     slots: Mapping[Place, Place] = field(default_factory=dict)
     shards: tuple[Pair, ...] = ()
+    unpaired: tuple[tuple[TensorRecord, ...], tuple[TensorRecord, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,14 @@ def pair_records(
     pairs.sort(key=lambda pair: pair.reference.order)
     left = [{record.key: record.order for record in side.values()} for side in (found.ours, found.theirs)]
     return PairedStep(
-        step, tuple(pairs), tuple(left[0]), tuple(left[1]), shifts or NO_SHIFTS, (left[0], left[1]), slots
+        step,
+        tuple(pairs),
+        tuple(left[0]),
+        tuple(left[1]),
+        shifts or NO_SHIFTS,
+        (left[0], left[1]),
+        slots,
+        unpaired=(tuple(found.ours.values()), tuple(found.theirs.values())),
     )
 
 
@@ -254,28 +262,34 @@ def _by_rules(
     found: dict[str, NameMatch] = {}
     for name in ours:
         new = renamed(name, renames)
-        rule = None
+        rule = f"rename '{'='.join(rename_of(name, renames) or ())}'"
         if new == name:
             made = mapped(name, rules)
             if made is None:
                 continue
-            new, rule = made
-            matched[rule.place] += 1
+            new, rule = made[0], _title(made[1])
+        matched[rule] += 1
         if new in theirs and new not in found:
             found[new] = NameMatch(name, new, Method.RULE)
-            used[rule.place if rule is not None else ""] += 1
-    return list(found.values()), tuple(_rule_notes(rules, matched, used))
+            used[rule] += 1
+    # A rename to the same name asks for nothing.
+    titles = [f"rename '{old}={new}'" for old, new in renames if old != new]
+    return list(found.values()), tuple(_rule_notes([*titles, *map(_title, rules)], matched, used))
 
 
-def _rule_notes(rules: Sequence[MapRule], matched: Mapping[str, int], used: Mapping[str, int]) -> Iterator[str]:
-    for rule in rules:
-        if not matched[rule.place]:
-            yield f"The rule in {rule.place}, '{rule.text}', matches no name of the reference that is left to it."
-        elif not used[rule.place]:
-            count = wording.plural(matched[rule.place], "name")
+def _title(rule: MapRule) -> str:
+    return f"rule in {rule.place}, '{rule.text}',"
+
+
+def _rule_notes(titles: Iterable[str], matched: Mapping[str, int], used: Mapping[str, int]) -> Iterator[str]:
+    for title in dict.fromkeys(titles):
+        if not matched[title]:
+            yield f"The {title} matches no name of the reference that is left to it."
+        elif not used[title]:
+            count = wording.plural(matched[title], "name")
             yield (
-                f"The rule in {rule.place}, '{rule.text}', matches {count} of the reference, but the candidate has no "
-                "free module of a name that it makes."
+                f"The {title} matches {count} of the reference, but the candidate has no free module of a name that it "
+                "makes."
             )
 
 

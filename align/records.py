@@ -241,7 +241,8 @@ class ModuleInfo:
     `compute_dtype` is the coarsest floating dtype among all tensors that its forward made, inside included;
     `matmul` and `conv` say whether matrix products or convolutions ran in it (hence TF32 or HF32 may matter);
     `piecewise` whether its backward depends on decisions (ReLU, max-pool, top-k) that rounding can flip, `chooses`
-    whether its forward does too: it takes elements or branches by their order. `config` are
+    whether its forward does too: it takes elements or branches by their order. `normalises` says that a mean is taken
+    out in it or divided by a deviation. `config` are
     its public plain attributes (eps, p, approximate, ...) by name; the values are numbers, words, booleans, null or
     lists of those.
     """
@@ -255,6 +256,7 @@ class ModuleInfo:
     piecewise: bool = False
     config: Mapping[str, Any] = field(default_factory=dict)
     chooses: bool = False
+    normalises: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,10 @@ STATISTICS_FACTOR = 4.0
 EQUAL_ULPS = 4.0
 """A float batch or initial weight may differ by so many unit roundoffs (tables made on the device)."""
 
+COMPUTED_ULPS = 64.0
+"""A float32 batch may be computed on the device, in several operations: noise of a schedule differed by 6.5 unit
+roundoffs. Other data differ by 1 % at least; what a batch differs by is in the floor of all that follows."""
+
 LARGEST_FLOOR = 0.5
 """Where half of a tensor may differ nothing can be said of it: what it is made from has parted already."""
 

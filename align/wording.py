@@ -79,8 +79,11 @@ def element(number: complex) -> str:
 
 
 def factor(number: float) -> str:
-    """A factor with four digits, or as many as show that it is not 1: `1.3`, `1.0001`."""
-    away = abs(abs(number) - 1.0)
+    """A factor with four digits at most; near 1 with the first two by which it is off: `1.3`, `-1`, `1.0001`.
+
+    How far a factor is from 1 is what the difference was measured by; of no other is more known than a sketch tells.
+    """
+    away = abs(number - 1.0)
     if not math.isfinite(number) or away == 0.0 or away >= 0.01:  # noqa: PLR2004 - seen with four digits
         return f"{number:.4g}"
     places = 1 - math.floor(math.log10(away))

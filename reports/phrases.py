@@ -23,6 +23,7 @@ ENGLISH: Phrases = {
     "warning": "warning",
     "note": "note",
     "before_training": "before step 0",
+    "training_script": "training script",
     "step": "step {step}",
     "steps_compared": "Compared: {steps}.",
     "no_step": "No step was compared.",

@@ -28,6 +28,8 @@ EXAMPLES = 20
 DIFFERENCES = ("relative", "floor", "unit", "effect", "difference", "error", "cosine", "share")
 """Words in the names of evidence that is read as a difference, to two digits."""
 WHAT_WAS_SEEN = "within-noise"
+OF_OPTIMIZER = frozenset({"optimizer", "scaler", "rng"})
+"""Phases of facts that belong to no module's code."""
 COUNT_THEMSELVES = frozenset({"nan-origin", "shape-differs"})
 """Findings whose sentence says already how many other tensors are concerned."""
 
@@ -223,7 +225,9 @@ def _place_text(place: Place, phrases: Phrases) -> str:
     step = "" if place.step is None else rows.step_text(place.step, phrases)
     micro = f"micro {place.micro}" if place.micro else ""
     call = f"call {place.call}" if place.call else ""
-    name = " ".join(part for part in (shortened(place.name), shortened(place.slot or "")) if part)
+    in_code = place.phase is not None and place.phase not in OF_OPTIMIZER
+    owner = shortened(place.name) or (phrases["training_script"] if in_code and not place.slot else "")
+    name = " ".join(part for part in (owner, shortened(place.slot or "")) if part)
     return ", ".join(part for part in (name, step, micro, place.phase or "", call) if part)
 
 
@@ -253,7 +257,7 @@ def _evidence(name: str, value: Any) -> str:
 
 def _evidence_number(name: str, value: float) -> str:
     """A number by what its name says that it is: a factor, a difference, or a value of a tensor."""
-    if "times" in name or name == "limit":
+    if "times" in name or name.endswith("limit"):
         return wording.times(value)
     return wording.relative(value) if any(word in name for word in DIFFERENCES) else wording.value(value)
 

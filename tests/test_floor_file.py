@@ -220,6 +220,34 @@ def test_a_floor_of_fewer_steps_is_told(folder: Path) -> None:
     assert note in result.findings[-1].advice
 
 
+def test_a_floor_of_few_modules_is_told(folder: Path, tmp_path: Path) -> None:
+    path = train(tmp_path / "fc1.h5", modules=["fc1"], perturb=1)
+    result = diff_files(str(folder / "ref.h5"), str(folder / "good.h5"), floors=[str(path)])
+    note = (
+        "Of 51 tensors only 10 have a measured floor; the others were held against an estimated one. Capture the "
+        "floor with the same --modules and --phases."
+    )
+    assert result.findings[-1].advice == note
+
+
+def test_the_same_floor_counts_once(folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copy(folder / "moved.h5", tmp_path / "copy.h5")
+    with open_capture(folder / "ref.h5") as reference, open_capture(folder / "good.h5") as candidate:
+        floors = [open_capture(path) for path in (folder / "moved.h5", folder / "moved.h5", Path(copy))]
+        floor = measured_floor(reference, candidate, floors)
+        for each in floors:
+            each.close()
+    assert (floor.method, floor.perturbed) == ("reference perturbed by +-2^-24 (seed 1)", 1)
+    assert floor.notes == tuple(
+        f"'{path}' was given as a floor before: it counts once." for path in (folder / "moved.h5", copy)
+    )
+
+
+def test_runs_that_were_moved_alike_are_one_floor(folder: Path) -> None:
+    assert [floor_of(folder, *names).perturbed for names in (("moved", "first"), ("moved", "moved2"))] == [1, 2]
+    assert floor_of(folder, "moved", "repeat").perturbed == 1
+
+
 # ---- what cannot be a floor
 
 MORE = "Capture the reference's script once more with `align capture --perturb 1`."
@@ -333,8 +361,16 @@ def test_a_perturbed_run_of_another_device_is_refused(tmp_path: Path) -> None:
                 "--floor moved2.h5`."
             ),
         ),
+        (
+            ("moved.h5", "moved2.h5"),
+            (
+                "Cannot judge 'moved.h5' and 'moved2.h5': they were captured with --perturb 1 and --perturb 2, which "
+                "moved the weights and float inputs of each by other numbers on purpose. Capture both scripts without "
+                "--perturb, and compare with `align diff REF.h5 CAND.h5 --floor moved.h5`."
+            ),
+        ),
     ],
-    ids=["candidate", "reference"],
+    ids=["candidate", "reference", "both"],
 )
 def test_a_perturbed_run_is_not_judged(
     folder: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, str], message: str

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from align.commands import parse_rename
 from align.errors import ComparisonError
 from align.matching.rules import renamed
 from align.pairing import check_same_model, pair_names, pair_records
@@ -83,6 +84,27 @@ def test_a_rename_of_an_unknown_name_is_refused() -> None:
     )
     with pytest.raises(ComparisonError, match=f"^{re.escape(message)}$"):
         pair_names(["fc", "head"], ["fc"], [("h", "layers")])
+
+
+@pytest.mark.parametrize(
+    ("renames", "notes"),
+    [
+        ([("fc", "zzz")], ["'fc=zzz' matches 2 names of the reference, but the candidate has no free module"]),
+        ([("fc", "zzz"), ("fc.a", "fc.a")], ["'fc=zzz' matches 1 name of the reference, but the candidate has no"]),
+        ([("fc", "zzz"), ("fc", "head")], ["'fc=zzz' matches 2", "'fc=head' matches no name of the reference that is"]),
+        ([("fc", "fc")], []),
+        ([("fc", "head")], []),
+    ],
+)
+def test_a_rename_that_does_nothing_is_told(renames: list[tuple[str, str]], notes: list[str]) -> None:
+    found = pair_names(["fc", "fc.a"], ["fc", "fc.a", "head"], renames).notes
+    assert len(found) == len(notes)
+    assert all(note.startswith(f"The rename {start}") for note, start in zip(found, notes, strict=True))
+    assert all(note.endswith((" of a name that it makes.", " that is left to it.")) for note in found)
+
+
+def test_blanks_around_the_names_of_a_rename_are_left_out() -> None:
+    assert parse_rename(" blocks.0 = layers.0. ") == ("blocks.0", "layers.0")
 
 
 def test_two_models_without_a_common_name_are_refused() -> None:

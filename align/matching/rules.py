@@ -95,16 +95,21 @@ def renamed(name: str, renames: Sequence[tuple[str, str]]) -> str:
     An empty old name is a prefix for all names, under which the root is a module like others; an empty new name takes
     a prefix away.
     """
-    for old, new in sorted(renames, key=lambda rename: -len(rename[0])):
-        if not old:
-            return new if is_root(name) else name if name.startswith("<") else f"{new}.{name}"
-        if not new and name.startswith(f"{old}."):
-            return name[len(old) + 1 :]
-        if name == old:
-            return new or name
-        if name.startswith(f"{old}."):
-            return new + name[len(old) :]
-    return name
+    rename = rename_of(name, renames)
+    if rename is None:
+        return name
+    old, new = rename
+    if not old:
+        return new if is_root(name) else name if name.startswith("<") else f"{new}.{name}"
+    if name == old:
+        return new or name
+    return new + name[len(old) :] if new else name[len(old) + 1 :]
+
+
+def rename_of(name: str, renames: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """The longest rename that is the whole name or a dotted prefix of it, None where none is."""
+    found = [rename for rename in renames if not rename[0] or name == rename[0] or name.startswith(f"{rename[0]}.")]
+    return max(found, key=lambda rename: len(rename[0]), default=None)
 
 
 def mapped(name: str, rules: Iterable[MapRule]) -> tuple[str, MapRule] | None:

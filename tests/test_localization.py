@@ -1,0 +1,63 @@
+"""A part of the localisation benchmark: healthy pairs are aligned, and known faults are found where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.localization import judging
+from benchmarks.localization.plan import Pair
+from tests.localization import captured
+
+HEALTHY = (
+    "cnn-fp32-0-everything",
+    "cnn-fp32-0-late_affine",
+    "cnn-bf16-0-reduction_order",
+    "cnn-bf16-0-one_pass_norms",
+    "gru-tf32-0-everything",
+    "gru-tf32-0-chunks",
+    "moe-fp32-0-chunks",
+    "moe-fp16-1-formulas_and_ulp",
+)
+
+FOUND = (
+    "cnn-fp32-0-output_scale-large",
+    "cnn-fp32-0-channel_scale-small",
+    "cnn-fp32-0-padding_mode-small",
+    "cnn-fp32-0-residual_gradient-small",
+    "cnn-bf16-0-saturation-large",
+    "cnn-bf16-0-pooling-large",
+    "gru-tf32-0-bias_dropped-large",
+    "gru-tf32-0-input_gradient-large",
+    "gru-tf32-0-weight_gradient-large",
+    "moe-fp32-0-softmax_short-small",
+    "moe-fp32-0-router_top_k-large",
+    "moe-fp32-0-softmax_backward-large",
+    "moe-fp32-0-loss_scale-small",
+    "moe-fp16-1-positions_off-large",
+    "moe-fp16-1-one_update_gradient-large",
+    "moe-fp16-1-clip_first-large",
+)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("localization")
+
+
+@pytest.fixture(scope="module")
+def pairs(work: Path) -> dict[str, Pair]:
+    return captured({*HEALTHY, *FOUND}, work)
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_nothing_is_said_of_a_healthy_pair(pairs: dict[str, Pair], work: Path, name: str) -> None:
+    found = judging.judge(pairs[name], work)
+    assert found.verdict == "aligned", judging.line(found)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_fault_is_found_where_it_is(pairs: dict[str, Pair], work: Path, name: str) -> None:
+    found = judging.judge(pairs[name], work)
+    assert found.exact, judging.line(found)
