@@ -1,6 +1,7 @@
 # make demo      see align find known faults in real training runs, on this machine's CPU
 # make test      lint, types, tests, docs
 # make bench     what capturing costs, how fast the commands start and captures are compared
+# make bench-localization   how often the right place is named, on known faults (hours; LOCALIZATION=--quick is less)
 # make lint, make format, make clean
 #
 # Variables: PYTHON, the interpreter that makes .venv (its torch is used when it has one);
@@ -18,7 +19,7 @@ INSTALLED := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format chromium clean
+.PHONY: help demo test bench bench-localization lint format chromium clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -36,6 +37,9 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/statistics_kernel.py
 	$(BIN)/python benchmarks/start_up.py
 	$(BIN)/python benchmarks/comparing.py
+
+bench-localization: $(INSTALLED)
+	$(BIN)/python -m benchmarks.localization --only two-files,perturbed,values,replay --left-out --check-effects --kinds $(LOCALIZATION)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
