@@ -60,7 +60,7 @@ def test_rounding_has_no_structure_and_a_fault_has() -> None:
     cases = {
         "rounding": (rounded, None),
         "factor": (rounded * np.float32(1.01), Aspect.SCALE),
-        "constant": (rounded + np.float32(0.005), Aspect.SHIFT),
+        "constant": (rounded + np.float32(0.012), Aspect.SHIFT),
         "element": (wrong, Aspect.PEAK),
     }
     for name, (b, expected) in cases.items():
