@@ -26,7 +26,8 @@ class Ahead:
     are the calls of which a tensor is the gradient of the output. `passed_on` is the norm of a parameter's gradient as
     the optimizer takes it over that after backward, the median of all: what undoing a loss scale and clipping leave.
     `others` are the candidate's tensors by the order of the reference's records. `outputs` are those of the forward, by
-    call and slot; `made` is the order of the last tensor that the code of a call made of others.
+    call and slot; `made` is the order of the last tensor that the code of a call made for a child, `used` are the
+    tensors that a child did something with.
     """
 
     norms: Mapping[tuple[CallKey, str], float] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Ahead:
     others: Mapping[int, int] = field(default_factory=dict)
     outputs: Mapping[tuple[CallKey, str], TensorRecord] = field(default_factory=dict)
     made: Mapping[CallKey, int] = field(default_factory=dict)
+    used: frozenset[tuple[CallKey, int]] = frozenset()
 
     def gradient(self, record: TensorRecord) -> float | None:
         """The norm of the gradient of a forward tensor at this module, None where it was not captured."""
@@ -65,7 +67,7 @@ class Ahead:
         """
         found = []
         output = self._output(record)
-        if output is not None and output.same_as is None and (call_of(record), output.order) in self.handed:
+        if output is not None and output.same_as is None and (call_of(record), output.order) in self.used:
             found.append(record.key.name)
         for around in self._holders(record):
             output = self._output(record)
@@ -88,7 +90,7 @@ class Ahead:
 
     def _goes_on(self, code: CallKey, output: TensorRecord) -> bool:
         """Whether the code of a call does something after a child gave it this output."""
-        return (code, tensor_of(output)) in self.handed or self.made.get(code, -1) > output.order
+        return (code, tensor_of(output)) in self.used or self.made.get(code, -1) > output.order
 
 
 def look_ahead(pairs: Iterable[Pair]) -> Ahead:
@@ -122,6 +124,7 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
         others,
         forward.outputs,
         forward.made,
+        forward.used,
     )
 
 
@@ -134,18 +137,31 @@ class _Forward:
     outputs: dict[tuple[CallKey, str], TensorRecord] = field(default_factory=dict)
     made: dict[CallKey, int] = field(default_factory=dict)
 
+    takers: dict[tuple[CallKey, int], set[CallKey]] = field(default_factory=dict)
+    passed: set[tuple[CallKey, int]] = field(default_factory=set)
+
     def add(self, record: TensorRecord) -> None:
         """Take a record, in execution order."""
-        code = call_of(record)
+        code, call = caller_of(record), call_of(record)
         if record.key.slot.startswith("input"):
-            code = caller_of(record)
             self.handed.add((code, tensor_of(record)))
+            self.takers.setdefault((code, tensor_of(record)), set()).add(call)
             if record.hash is not None:
                 self.hashes.add((code, record.hash))
+            if record.same_as is None and is_float(record.dtype):
+                self.made[code] = record.order
         else:
-            self.outputs[code, record.key.slot] = record
-        if record.same_as is None and is_float(record.dtype):
-            self.made[code] = record.order
+            self.outputs[call, record.key.slot] = record
+            self.passed.add((call, tensor_of(record)))
+
+    @property
+    def used(self) -> frozenset[tuple[CallKey, int]]:
+        """The tensors that a child did something with: a dropout that drops nothing hands back what it was given."""
+        return frozenset(
+            (code, tensor)
+            for (code, tensor), calls in self.takers.items()
+            if any((call, tensor) not in self.passed for call in calls)
+        )
 
 
 def _passed_on(gradients: Mapping[tuple[str, str], float], updates: Mapping[tuple[str, str], float]) -> float:

@@ -23,6 +23,9 @@ from align.value_reader import ValueReader
 
 SCALED_PHASES = nonfinite.SCALED_PHASES
 
+SURELY_BELOW = 0.3
+"""Below this share of the limit it is not looked for decisions that flipped."""
+
 ENLARGED = 2.0
 """From this multiple of what is inherited on, an estimated floor is enlarged by what cancels."""
 
@@ -283,13 +286,13 @@ class StepWalk:
         flipped = tolerance.flip_floor(pair.reference.numel, expected.flips) if expected.flips is not None else 0.0
         if not max(floor, flipped) < tolerance.LARGEST_FLOOR:
             return self._inherits_all(replace(comparison, floor=0.0))
-        if error <= limit * floor:
-            # Decisions that flip have no part in a difference that is that small.
-            comparison = replace(comparison, status=Status.WITHIN, times_floor=error / floor)
-            return comparison if found is None else self._structured(comparison, pair, expected, found, precision)
-        floor = max(floor, flipped)
-        judged = self._without_flips(pair, expected, error, scale, limit * floor)
-        return replace(comparison, status=Status.WITHIN, floor=floor, times_floor=judged / floor)
+        with_flips = max(floor, flipped)
+        judged = self._without_flips(pair, expected, error, scale, SURELY_BELOW * limit * with_flips)
+        comparison = replace(comparison, status=Status.WITHIN, floor=with_flips, times_floor=judged / with_flips)
+        if found is None or error > limit * floor:
+            return comparison
+        # Decisions that flip have no part in a difference that is that small.
+        return self._structured(comparison, pair, expected, found, (floor, precision))
 
     def _against_measured(
         self, comparison: Comparison, pair: Pair, expected: Expectation, measured: float, limit: float
@@ -303,10 +306,18 @@ class StepWalk:
         return replace(comparison, aspect=Aspect.SIZE, part=None, floor=floor, times_floor=times, limit=limit)
 
     def _structured(
-        self, comparison: Comparison, pair: Pair, expected: Expectation, found: Structure, precision: Precision
+        self,
+        comparison: Comparison,
+        pair: Pair,
+        expected: Expectation,
+        found: Structure,
+        against: tuple[float, Precision],
     ) -> Comparison:
-        """The same comparison, or that of an aspect of the difference that stands out where its size does not."""
-        size_floor, limit, size = comparison.floor, comparison.limit, comparison.times_floor or 0.0
+        """The same comparison, or that of an aspect of the difference that stands out where its size does not.
+
+        `against` is the floor of the size, without flips, and the precision.
+        """
+        (size_floor, precision), limit, size = against, comparison.limit, comparison.times_floor or 0.0
         for aspect in aspects.TESTED.get(pair.key.phase, ()):
             part, floor = found.of(aspect), found.floor(aspect, size_floor, precision, pair.key.phase)
             by_flips = aspect is Aspect.PEAK and expected.flips is not None
