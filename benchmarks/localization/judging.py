@@ -16,6 +16,7 @@ from benchmarks.localization.plan import Pair
 Found = TypeVar("Found")
 
 ANYWHERE = "*"
+INCOMPARABLE = "incomparable"
 LEAST_EFFECT = 4.0 * 2.0**-24
 """A fault must move some tensor by so much, in relative L2, against the same device without it; else it is none."""
 
@@ -63,7 +64,12 @@ class Judgement:
     @property
     def right(self) -> bool:
         """Whether the answer is as it should be: the place of a fault, or that nothing is wrong."""
-        return not self.detected if self.pair.benign else self.exact
+        return self.verdict == "aligned" if self.pair.benign else self.exact
+
+    @property
+    def compared(self) -> bool:
+        """Whether there was an answer at all."""
+        return self.verdict != INCOMPARABLE
 
 
 class NotCompared(RuntimeError):
@@ -89,7 +95,7 @@ def judge(pair: Pair, work: Path, options: Sequence[str] = ()) -> Judgement:
     try:
         return read_answer(pair, ask(work / pair.reference, work / pair.candidate, options))
     except NotCompared as error:
-        return Judgement(pair, "incomparable", summary=str(error))
+        return Judgement(pair, INCOMPARABLE, summary=str(error))
 
 
 def read_answer(pair: Pair, answer: Mapping[str, Any]) -> Judgement:
@@ -145,7 +151,8 @@ def effect(pair: Pair, work: Path) -> float:
 def line(found: Judgement) -> str:
     """One line on a judgement that is not as it should be."""
     pair = found.pair
-    what = "FALSE" if pair.benign else "missed" if not found.detected else "wrong"
+    what = "missed" if not found.detected else "FALSE" if pair.benign else "wrong"
+    what = what if found.compared else "failed"
     truth = " | ".join(f"{phase} {name}" for phase, name in pair.answers) or "nothing is wrong"
     said = f"{found.code} {found.phase} {found.name}" if found.detected else f"{found.verdict} {found.summary[:80]}"
     return f"{what:6} {pair.name} [{pair.device}]: {said}; truth: {truth}; share {found.share:.2f} at {found.nearest}"

@@ -19,7 +19,7 @@ from align.records import Origin
 from align.replay import Replayed, judge_replays
 from align.reports.json_report import diff_json
 from align.walk import Suspect
-from benchmarks.localization.judging import Exceeding, Judgement, read_answer
+from benchmarks.localization.judging import INCOMPARABLE, Exceeding, Judgement, read_answer
 from benchmarks.localization.plan import SCRIPT, Pair, replay_of
 
 PRECISION = "fp64"
@@ -43,7 +43,7 @@ def judge_for_any_limit(pair: Pair, work: Path) -> Judgement:
     try:
         found = judge(pair, work)
     except AlignError as error:
-        return Judgement(pair, "incomparable", summary=str(error))
+        return Judgement(pair, INCOMPARABLE, summary=str(error))
     with ExitStack() as stack:
         ours, theirs = (_opened(path, work, stack) for path in (pair.reference, pair.candidate))
         walk = judge_replays(compare(ours.capture, theirs.capture, ()), ours, theirs, times=LEAST_SHARE)
@@ -59,7 +59,7 @@ def _opened(path: str, work: Path, stack: ExitStack) -> Replayed:
 def with_limit(found: Judgement, times: float) -> Judgement:
     """What would have been said with limits so many times the product's; `found` has all places."""
     by_value = found.code in {"", "AL401", "AL402"}
-    if not by_value:
+    if not by_value or not found.compared:
         return found
     for each in found.exceeding:
         if each.share > times:

@@ -65,6 +65,12 @@ def exact_by(results: Results, column: Callable[[Judgement], str], names: Sequen
     return _table(head, body)
 
 
+def failures(results: Results) -> list[str]:
+    """One sentence for each rule that gave no answer to some pairs; they count as not detected."""
+    counts = {rule: sum(not each.compared for each in found) for rule, found in results.items()}
+    return [f"{rule}: {count} pairs could not be compared." for rule, count in counts.items() if count]
+
+
 def nearest(results: Results) -> str:
     """One row a rule: the largest part of its limit that any tensor of a healthy pair reached."""
     head = ["rule", *(TITLES[name] for name in CLASSES)]
@@ -98,6 +104,7 @@ def report(results: Results, left_out: Results, kinds_of: str = "") -> str:
     parts = [
         f"{faulty} faults and {len(counted) - faulty} healthy pairs. {LEGEND}",
         by_class(results),
+        *failures(results),
         *(["With the limit chosen on the healthy pairs of the other models:", by_class(left_out)] if left_out else []),
         "The largest part of its limit that any tensor of a healthy pair reached:",
         nearest(results),
