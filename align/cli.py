@@ -194,6 +194,23 @@ def diff(
     ctx.exit(EXIT_CODES[result.verdict])
 
 
+@main.command()
+@click.argument("path", metavar="RUN.h5")
+@click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
+@click.pass_context
+def inspect(ctx: click.Context, path: str, json_path: str | None) -> None:
+    """Say what is wrong with one captured run: where NaN and Inf come from, why nothing is learned.
+
+    RUN.h5 is one capture, or stands for RUN.rank0000.h5 and its sisters: all ranks of a job are read together.
+    """
+    from align.commands import inspect_files
+    from align.reports.output import HEALTH_EXIT_CODES, show_inspection
+
+    result = inspect_files(path)
+    show_inspection(result, json_path=json_path)
+    ctx.exit(HEALTH_EXIT_CODES[result.verdict])
+
+
 @main.command(
     "replay",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},

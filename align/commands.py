@@ -10,13 +10,14 @@ from pathlib import Path
 
 from align.capture_file import Capture, find_ranks, open_capture
 from align.comparison import Walk, compare
-from align.diagnosis import diagnose
+from align.diagnosis import diagnose, inspect
 from align.errors import UsageError
 from align.floor_checks import check_not_perturbed
+from align.inspection import RunView
 from align.judging import Judging
 from align.matching.rules import read_rules
 from align.measured_floor import MeasuredFloor, measured_floor
-from align.records import DiffResult
+from align.records import DiffResult, InspectResult
 from align.replay import judge_replays
 from align.replay_checks import replayable_steps
 from align.replay_children import Program, keep_folder, replay, temporary_folder
@@ -50,6 +51,16 @@ def diff_files(
         floor = measured_floor(first, second, others, pairs) if others else None
         walk = compare(first, second, pairs, Judging(limit, floor), rules)
         return diagnose(with_floor(walk, floor) if floor is not None else walk)
+
+
+def inspect_files(path: str) -> InspectResult:
+    """Inspect one capture, or all ranks of a job: `run.h5` stands for `run.rank0000.h5` and its sisters.
+
+    Raises CaptureFileError for a file that cannot be read, ComparisonError for a capture that holds nothing.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_without_collections())
+        return inspect([RunView(stack.enter_context(open_capture(each))) for each in all_ranks(path)])
 
 
 def replay_files(
@@ -171,3 +182,10 @@ def one_rank(path: str) -> Path:
         return Path(path)
     ranks = find_ranks(path)
     return ranks[0] if ranks else Path(path)
+
+
+def all_ranks(path: str) -> list[Path]:
+    """The file itself, or all ranks of a job where `run.h5` stands for `run.rank0000.h5` and its sisters."""
+    if Path(path).exists():
+        return [Path(path)]
+    return find_ranks(path) or [Path(path)]

@@ -55,6 +55,23 @@ class Verdict(Word):
     INCOMPARABLE = "incomparable"
 
 
+class Health(Word):
+    """The outcome of `align inspect`."""
+
+    HEALTHY = "healthy"
+    UNHEALTHY = "unhealthy"
+    UNKNOWN = "unknown"
+
+
+class State(Word):
+    """What is known of one question about a run: good, bad, not to be told, or not to be asked of this run."""
+
+    GOOD = "good"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+
+
 class Severity(Word):
     """How much a finding matters: an error parts the runs, a warning may, a note explains."""
 
@@ -367,7 +384,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a finding points; fields that do not apply are None."""
+    """Where a finding points; fields that do not apply are None. `rank` is told where several ranks were read."""
 
     step: int | None = None
     phase: str | None = None
@@ -375,6 +392,7 @@ class Place:
     slot: str | None = None
     micro: int = 0
     call: int = 0
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +415,10 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One diagnosis. `summary` and `advice` are the English sentences made from `arguments`."""
+    """One diagnosis. `summary` and `advice` are the English sentences made from `arguments`.
+
+    `explained_by` is the code of the finding whose consequence this one is, empty for a cause.
+    """
 
     code: str
     label: str
@@ -407,6 +428,16 @@ class Finding:
     where: Place = field(default_factory=Place)
     evidence: Mapping[str, Any] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    explained_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one run says to one question, in a sentence; of what cannot be told: what would have to be captured."""
+
+    question: str
+    state: State
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,3 +531,24 @@ class DiffResult:
     candidate_timeline: tuple[TimelineRow, ...] = ()
     modules: tuple[ModuleInfo, ...] = ()
     pairing: Pairing = field(default_factory=Pairing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InspectResult:
+    """All that `align inspect` knows of one run, or of the ranks of one job.
+
+    `paths` are the files that were read, rank by rank; `run` and `timeline` are those of the first. `replies` answer
+    the questions in the order of a training step. `first` is where the first thing goes wrong, None for a run in which
+    nothing does. `counts` has the numbers of steps, captured steps, records and findings.
+    """
+
+    paths: tuple[str, ...]
+    run: RunInfo
+    verdict: Health
+    summary: str
+    findings: tuple[Finding, ...]
+    replies: tuple[Reply, ...]
+    timeline: tuple[TimelineRow, ...] = ()
+    modules: tuple[ModuleInfo, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    first: Place | None = None

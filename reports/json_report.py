@@ -25,7 +25,7 @@ DIGITS = 6
 
 def diff_json(result: DiffResult) -> str:
     """The document as text, with a newline at its end."""
-    return f"{_rendered(document(result), '')}\n"
+    return f"{rendered(document(result), '')}\n"
 
 
 def document(result: DiffResult) -> dict[str, Any]:
@@ -34,20 +34,20 @@ def document(result: DiffResult) -> dict[str, Any]:
         "format": FORMAT,
         "verdict": str(result.verdict),
         "summary": result.summary,
-        "first_divergence": _plain(result.first_divergence),
-        "findings": [_finding(finding) for finding in result.findings],
-        "resolution": _plain(result.resolution),
-        "counts": _plain(result.counts),
+        "first_divergence": plain(result.first_divergence),
+        "findings": [finding_entry(finding) for finding in result.findings],
+        "resolution": plain(result.resolution),
+        "counts": plain(result.counts),
         "runs": {
-            "reference": _run(result.reference_path, result.reference),
-            "candidate": _run(result.candidate_path, result.candidate),
+            "reference": run_entry(result.reference_path, result.reference),
+            "candidate": run_entry(result.candidate_path, result.candidate),
         },
         "made_comparable": comparable(result, ENGLISH) or None,
-        "pairing": _plain(result.pairing),
+        "pairing": plain(result.pairing),
         "records": records_columns(result.comparisons),
         "only_reference": _keys(result.only_reference),
         "only_candidate": _keys(result.only_candidate),
-        "modules": _modules(result.modules),
+        "modules": modules_columns(result.modules),
         "timeline": {
             "reference": timeline_columns(result.reference_timeline),
             "candidate": timeline_columns(result.candidate_timeline),
@@ -119,17 +119,17 @@ def _number(value: float | None) -> float | str | None:
 def timeline_columns(timeline: Sequence[TimelineRow]) -> dict[str, Any]:
     """The steps as columns of full precision."""
     names = [field.name for field in dataclasses.fields(TimelineRow)]
-    return {"length": len(timeline), **{name: [_plain(getattr(row, name)) for row in timeline] for name in names}}
+    return {"length": len(timeline), **{name: [plain(getattr(row, name)) for row in timeline] for name in names}}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value that JSON can hold; NaN and infinities become the words nan, inf and -inf."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
+        return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     return _plain_scalar(value)
 
 
@@ -139,29 +139,32 @@ def _plain_scalar(value: Any) -> Any:
     if isinstance(value, float):
         return finite(float(value))
     # What is left are words, and numbers of numpy.
-    return _plain(value.item()) if hasattr(value, "item") else str(value)
+    return plain(value.item()) if hasattr(value, "item") else str(value)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    names = ("code", "label", "severity", "summary", "where", "evidence", "arguments", "advice")
-    return {name: _plain(getattr(finding, name)) for name in names}
+def finding_entry(finding: Finding) -> dict[str, Any]:
+    """A finding as plain values."""
+    names = ("code", "label", "severity", "summary", "where", "evidence", "arguments", "advice", "explained_by")
+    return {name: plain(getattr(finding, name)) for name in names}
 
 
-def _run(path: str, run: RunInfo) -> dict[str, Any]:
-    return {"path": path, **_plain(run)}
+def run_entry(path: str, run: RunInfo) -> dict[str, Any]:
+    """A run and the path of its capture."""
+    return {"path": path, **plain(run)}
 
 
-def _modules(modules: Sequence[ModuleInfo]) -> dict[str, Any]:
+def modules_columns(modules: Sequence[ModuleInfo]) -> dict[str, Any]:
+    """The modules as columns."""
     names = ("name", "class_name", "leaf", "compute_dtype")
-    return {"length": len(modules), **{name: [_plain(getattr(module, name)) for module in modules] for name in names}}
+    return {"length": len(modules), **{name: [plain(getattr(module, name)) for module in modules] for name in names}}
 
 
-def _rendered(value: Any, indent: str) -> str:
+def rendered(value: Any, indent: str) -> str:
     """JSON with one entry a line, but every list of plain values on one line: columns stay short."""
     deeper = f"{indent}  "
     if isinstance(value, dict) and value:
-        entries = [f"{deeper}{json.dumps(key)}: {_rendered(entry, deeper)}" for key, entry in value.items()]
+        entries = [f"{deeper}{json.dumps(key)}: {rendered(entry, deeper)}" for key, entry in value.items()]
         return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(entry, (dict, list)) for entry in value):
-        return "[\n" + ",\n".join(f"{deeper}{_rendered(entry, deeper)}" for entry in value) + f"\n{indent}]"
+        return "[\n" + ",\n".join(f"{deeper}{rendered(entry, deeper)}" for entry in value) + f"\n{indent}]"
     return json.dumps(value, allow_nan=False)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis.registry import Rule, all_rules, rule
+from align.diagnosis.causes import in_order
+from align.diagnosis.inspecting import inspect
+from align.diagnosis.registry import PAIR_RULES, job_rule, rule, run_rule
 from align.records import DiffResult, Finding, Severity, Verdict
 
-__all__ = ["Rule", "all_rules", "diagnose", "rule"]
-
-_SEVERITIES = tuple(Severity)
+__all__ = ["diagnose", "inspect", "job_rule", "rule", "run_rule"]
 
 
 def diagnose(walk: Walk) -> DiffResult:
     """Run all rules over the walk; the root cause stands first."""
-    findings = _findings(walk)
+    findings = in_order(PAIR_RULES.findings(walk))
     divergence = walk.divergence
     return DiffResult(
         reference_path=walk.reference_path,
@@ -42,12 +42,6 @@ def _verdict(walk: Walk) -> Verdict:
     if walk.first is not None:
         return Verdict.DIVERGED
     return Verdict.ALIGNED if walk.enough_judged else Verdict.INCOMPARABLE
-
-
-def _findings(walk: Walk) -> tuple[Finding, ...]:
-    found = [(known.rank, finding) for known in all_rules() for finding in known.find(walk)]
-    found.sort(key=lambda entry: (_SEVERITIES.index(entry[1].severity), entry[0]))
-    return tuple(finding for _, finding in found)
 
 
 def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TypeAlias
+from typing import Generic, TypeVar
 
 from align.comparison import Walk
 from align.errors import UsageError
+from align.inspection import Inspection, Job
 from align.records import Finding
 
-RuleFunction: TypeAlias = Callable[[Walk], Iterator[Finding]]
-
-ENTRY_POINT_GROUP = "align.rules"
-"""A package names its modules of rules under this group; importing them registers the rules."""
+Subject = TypeVar("Subject")
+"""What a rule reads: the walk over two captures, the inspection of one run, those of all ranks of a job."""
 
 OWN_MODULES = (
     "seed_mismatch",
@@ -43,17 +41,23 @@ OWN_MODULES = (
     "within_noise",
 )
 
+RUN_MODULES: tuple[str, ...] = ()
+"""Modules of `align.diagnosis.run`, which read one run."""
+
+JOB_MODULES: tuple[str, ...] = ()
+"""Modules of `align.diagnosis.job`, which read all ranks of one job."""
+
 LAST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Generic[Subject]):
     """One rule: what it is called, where its findings stand among others of their severity, and the function."""
 
     code: str
     label: str
     rank: int
-    find: RuleFunction
+    find: Callable[[Subject], Iterator[Finding]]
 
     @property
     def home(self) -> str:
@@ -61,34 +65,54 @@ class Rule:
         return f"{self.find.__module__}.{self.find.__qualname__}"
 
 
-_RULES: dict[str, Rule] = {}
+class RuleBook(Generic[Subject]):
+    """The rules that read one kind of subject; ours are loaded at the first use, then those of installed packages.
+
+    A package names its modules of rules under the entry point `group`; importing them registers the rules.
+    """
+
+    def __init__(self, package: str, modules: Sequence[str], group: str) -> None:
+        self._homes = [f"{package}.{module}" for module in modules]
+        self._group = group
+        self._rules: dict[str, Rule[Subject]] = {}
+        self._loaded = False
+
+    def rule(
+        self, code: str, label: str, rank: int = LAST
+    ) -> Callable[[Callable[[Subject], Iterator[Finding]]], Callable[[Subject], Iterator[Finding]]]:
+        """Register a function from a subject to findings under a code; of two findings the lower rank stands first."""
+
+        def register(find: Callable[[Subject], Iterator[Finding]]) -> Callable[[Subject], Iterator[Finding]]:
+            new = Rule(code, label, rank, find)
+            known = self._rules.get(code)
+            if known is not None and known.home != new.home:
+                raise UsageError(
+                    f"Cannot register rule {code} of {new.home}: {known.home} has that code. Give one of them another."
+                )
+            self._rules[code] = new
+            return find
+
+        return register
+
+    def all(self) -> tuple[Rule[Subject], ...]:
+        """Every rule in order of rank; loads them on the first call."""
+        if not self._loaded:
+            self._loaded = True
+            for home in self._homes:
+                import_module(home)
+            for entry_point in entry_points(group=self._group):
+                entry_point.load()
+        return tuple(sorted(self._rules.values(), key=lambda known: (known.rank, known.code)))
+
+    def findings(self, subject: Subject) -> list[tuple[int, Finding]]:
+        """What all rules find, each with the rank of its rule."""
+        return [(known.rank, finding) for known in self.all() for finding in known.find(subject)]
 
 
-def rule(code: str, label: str, rank: int = LAST) -> Callable[[RuleFunction], RuleFunction]:
-    """Register a function from a walk to findings under a code; of two findings the lower rank stands first."""
+PAIR_RULES: RuleBook[Walk] = RuleBook("align.diagnosis", OWN_MODULES, "align.rules")
+RUN_RULES: RuleBook[Inspection] = RuleBook("align.diagnosis.run", RUN_MODULES, "align.run_rules")
+JOB_RULES: RuleBook[Job] = RuleBook("align.diagnosis.job", JOB_MODULES, "align.job_rules")
 
-    def register(find: RuleFunction) -> RuleFunction:
-        new = Rule(code, label, rank, find)
-        known = _RULES.get(code)
-        if known is not None and known.home != new.home:
-            raise UsageError(
-                f"Cannot register rule {code} of {new.home}: {known.home} has that code. Give one of them another."
-            )
-        _RULES[code] = new
-        return find
-
-    return register
-
-
-def all_rules() -> tuple[Rule, ...]:
-    """Every rule in order of rank; loads them on the first call."""
-    _load()
-    return tuple(sorted(_RULES.values(), key=lambda known: (known.rank, known.code)))
-
-
-@lru_cache(maxsize=1)
-def _load() -> None:
-    for module in OWN_MODULES:
-        import_module(f"align.diagnosis.{module}")
-    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        entry_point.load()
+rule = PAIR_RULES.rule
+run_rule = RUN_RULES.rule
+job_rule = JOB_RULES.rule

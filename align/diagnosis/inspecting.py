@@ -1,0 +1,78 @@
+"""What is wrong with one run, or with the ranks of one job: rules and questions over its inspection, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from align import wording
+from align.diagnosis.causes import in_order
+from align.diagnosis.registry import JOB_RULES, RUN_RULES
+from align.errors import ComparisonError
+from align.inspection import Inspection, Job, RunView
+from align.inspection.questions import JOB_QUESTIONS, QUESTIONS
+from align.records import Finding, Health, InspectResult, Reply, Severity, State
+
+
+def inspect(views: Sequence[RunView]) -> InspectResult:
+    """Inspect one run, or all ranks of one job in their order.
+
+    Raises ComparisonError where no file holds a step or a row of the timeline.
+    """
+    for view in views:
+        if not view.steps and not view.timeline:
+            raise ComparisonError(
+                f"Cannot inspect '{view.path}': it holds no finished step and no row of a timeline. Capture it again "
+                "and let at least one training step end."
+            )
+    job = Job(tuple(Inspection(view) for view in views))
+    findings = in_order([*_of_runs(job), *JOB_RULES.findings(job)])
+    replies = (*(question(job.ranks[0]) for question in QUESTIONS), *(question(job) for question in JOB_QUESTIONS))
+    verdict = _verdict(findings, replies)
+    first = views[0]
+    wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
+    return InspectResult(
+        paths=tuple(view.path for view in views),
+        run=first.run,
+        verdict=verdict,
+        summary=wrong[0].summary if wrong else _summary(views, verdict, findings),
+        findings=findings,
+        replies=replies,
+        timeline=first.timeline,
+        modules=tuple(first.modules.values()),
+        counts={
+            "steps": max(len(view.timeline) for view in views),
+            "captured_steps": len(first.steps),
+            "records": sum(len(first.step(number).records) for number in first.steps),
+            "findings": len(findings),
+        },
+        first=wrong[0].where if wrong else None,
+    )
+
+
+def _of_runs(job: Job) -> list[tuple[int, Finding]]:
+    """The findings of each rank; in a job of several ranks each says its own."""
+    found: list[tuple[int, Finding]] = []
+    for inspection in job.ranks:
+        rank = inspection.view.run.rank if len(job.ranks) > 1 else None
+        for order, finding in RUN_RULES.findings(inspection):
+            found.append((order, replace(finding, where=replace(finding.where, rank=rank))))
+    return found
+
+
+def _verdict(findings: Sequence[Finding], replies: Sequence[Reply]) -> Health:
+    """Unhealthy with an error; healthy where at least one question found all well."""
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return Health.UNHEALTHY
+    return Health.HEALTHY if any(reply.state is State.GOOD for reply in replies) else Health.UNKNOWN
+
+
+def _summary(views: Sequence[RunView], verdict: Health, findings: Sequence[Finding]) -> str:
+    """One sentence on a run without an error."""
+    captured, seen = len(views[0].steps), len(views[0].timeline)
+    scope = f"{wording.count(seen)} {'step' if seen == 1 else 'steps'}, of which {wording.count(captured)} captured"
+    if verdict is Health.UNKNOWN:
+        return f"Nothing can be told of this run ({scope}): no question has what it needs."
+    warnings = sum(finding.severity is Severity.WARNING for finding in findings)
+    also = f"; {wording.count(warnings)} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+    return f"Nothing is wrong in what was captured ({scope}){also}."

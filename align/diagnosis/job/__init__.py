@@ -1,0 +1,1 @@
+"""The rules that read all ranks of one job, one cause a module."""

@@ -1,0 +1,1 @@
+"""The rules that read the inspection of one run, one cause a module."""
