@@ -32,6 +32,43 @@ def hash_bytes(array: NDArray[Any]) -> int:
     return int(_hash_rows(_logical_bytes(array).reshape(1, -1))[0])
 
 
+class BlockHash:
+    """`hash_bytes` of an array that is given part by part, in row-major order; it keeps 64 KB at most."""
+
+    def __init__(self) -> None:
+        self._left = np.empty(0, dtype=np.uint8)
+        self._blocks = 0
+        self._total = np.zeros(1, dtype=np.uint64)
+        self._size = 0
+
+    def add(self, array: NDArray[Any]) -> None:
+        """The next elements."""
+        data = _logical_bytes(array)
+        self._size += data.size
+        data = np.concatenate([self._left, data]) if self._left.size else data
+        whole = data.size - data.size % (BLOCK_WORDS * _WORD)
+        self._add_words(data[:whole])
+        self._left = data[whole:].copy()
+
+    def finish(self) -> int:
+        """The hash of all that was given."""
+        whole = self._left.size - self._left.size % _WORD
+        self._add_words(self._left[:whole])
+        if self._left.size > whole:
+            last = np.zeros(_WORD, dtype=np.uint8)
+            last[: self._left.size - whole] = self._left[whole:]
+            self._add_words(last)
+        return int(_mix(self._total ^ _mix(np.array([self._size + _GOLDEN], dtype=np.uint64)))[0])
+
+    def _add_words(self, data: NDArray[np.uint8]) -> None:
+        words = data.view("<u8").reshape(1, -1)
+        scratch = np.empty((2, 1, min(words.size, BLOCK_WORDS)), dtype=np.uint64)
+        for start in range(0, words.size, BLOCK_WORDS):
+            self._blocks += 1
+            block = _block(words[:, start : start + BLOCK_WORDS], scratch)
+            self._total = self._total + _mix(block ^ _mix(np.array([self._blocks], dtype=np.uint64)))
+
+
 def row_hashes(array: NDArray[Any]) -> NDArray[np.uint64]:
     """`hash_bytes` of each `array[i]`, so that shuffled, repeated and missing samples show."""
     count = array.shape[0]
