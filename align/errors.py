@@ -37,3 +37,7 @@ class ReplayError(AlignError):
 
 class ComparisonError(AlignError):
     """Two captures cannot be compared: other models, or no step in common."""
+
+
+class CheckpointError(AlignError):
+    """A checkpoint cannot be read, or two of them cannot be compared."""

@@ -1,0 +1,1 @@
+"""What one checkpoint is to another: pairs of entries, relations of their values, findings."""

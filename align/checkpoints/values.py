@@ -1,0 +1,310 @@
+"""Values that differ under names that fit: cast, scaled, corrupted, not loaded, of another step."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from align import wording
+from align.checkpoint_files import Entry
+from align.checkpoints.contents import ELEMENTS, blocks
+from align.checkpoints.relating import EntryPair
+from align.checkpoints.telling import Compared, capital, finding, of, some
+from align.records import Finding, Severity
+from align.relations import RelationKind, Side, describe
+
+CORRUPTED = frozenset({
+    RelationKind.NONFINITE, RelationKind.ALL_ZERO, RelationKind.FEW_ELEMENTS, RelationKind.FEW_SLICES,
+})  # fmt: skip
+SCALED = frozenset({RelationKind.SCALED, RelationKind.SIGN_FLIPPED, RelationKind.OFFSET})
+OTHERS = frozenset({RelationKind.NOT_LOADED, RelationKind.OTHER_SEED, RelationKind.UNRELATED})
+NEAR = frozenset({RelationKind.DRIFTED, RelationKind.WITHIN_NOISE, RelationKind.STALE})
+NEAR_NORM = 0.5
+"""Values are near below this relative L2: then the cosine is above 0.86. That of independent draws is 1 and more."""
+
+
+def cast(compared: Compared) -> Iterator[Finding]:
+    """The same numbers in another dtype, rounded or not."""
+    groups: dict[tuple[str, str, str], list[EntryPair]] = defaultdict(list)
+    for pair in compared.pairs:
+        if pair.relation.kind is RelationKind.CAST:
+            groups[pair.reference.dtype, pair.candidate.dtype, pair.relation.format].append(pair)
+    for (ours, theirs, form), pairs in groups.items():
+        names = [pair.names.reference for pair in pairs]
+        subject = capital(of(len(pairs), len(compared.pairs)))
+        verb = "is" if len(pairs) == 1 else "are"
+        rounded = sum(not pair.lossless for pair in pairs)
+        if not rounded:
+            yield finding(
+                "AL306", compared.permitted(Severity.NOTE),
+                f"{subject} {verb} {wording.dtype(ours)} in the reference and {wording.dtype(theirs)} in the "
+                f"{compared.candidate_word}, with the same numbers.", "Nothing needs to be done.", names,
+            )  # fmt: skip
+            continue
+        yield finding(
+            "AL306", compared.permitted(Severity.NOTE) if compared.allow_cast else Severity.ERROR,
+            _rounded_sentence(compared, pairs, subject, verb),
+            "Convert in the dtype of the reference to lose nothing; where the rounding is wanted, compare with "
+            "`align checkpoint --allow-cast`.", names, format=form, changed=rounded,
+        )  # fmt: skip
+
+
+def _rounded_sentence(compared: Compared, pairs: Sequence[EntryPair], subject: str, verb: str) -> str:
+    first = pairs[0]
+    ours, theirs = wording.dtype(first.reference.dtype), wording.dtype(first.candidate.dtype)
+    form = wording.dtype(first.relation.format)
+    if first.relation.side is Side.REFERENCE:
+        return (
+            f"{subject} {verb} finer in the {compared.candidate_word} ({theirs}) than in the reference ({ours}): "
+            f"rounded to {form} they are the same numbers."
+        )
+    through = "" if form == theirs else f", kept as {theirs}"
+    return f"{subject} {verb} the reference's {ours} rounded to {form}{through}, and nothing else differs in them."
+
+
+def scaled(compared: Compared) -> Iterator[Finding]:
+    """A factor, a sign, a constant: one finding for each."""
+    said: dict[str, list[str]] = defaultdict(list)
+    for pair in compared.pairs:
+        if pair.relation.kind in SCALED:
+            said[describe(pair.relation)].append(pair.names.reference)
+    for phrase, names in said.items():
+        yield finding(
+            "AL312", Severity.ERROR,
+            f"{capital(of(len(names), len(compared.pairs)))} of the {compared.candidate_word} "
+            f"{'is' if len(names) == 1 else 'are'} {phrase}: {some(names)}.",
+            "Look for a scale that the conversion folds into weights, or takes out: of attention, of a norm, of LoRA.",
+            names, how=phrase,
+        )  # fmt: skip
+
+
+def corrupted(compared: Compared) -> Iterator[Finding]:
+    """A few elements, a stretch, zeros to the end, NaN."""
+    said: dict[str, list[str]] = defaultdict(list)
+    unlike = _unlike_and_near(compared)[0]
+    for pair in compared.pairs:
+        phrase = ""
+        if pair.relation.kind in CORRUPTED and pair not in unlike:
+            phrase = _corruption(pair)
+        start = zeros_from(pair)
+        if start is not None:
+            left = pair.candidate.numel - start
+            phrase = f"the reference up to element {start:,}, and zero in the {left:,} elements from there to the end"
+        if phrase:
+            said[phrase].append(pair.names.reference)
+    for phrase, names in said.items():
+        yield finding(
+            "AL313", Severity.ERROR, f"{some(names)}: the {compared.candidate_word}'s tensor is {phrase}.",
+            "Copy or save the file again and compare once more; where the same elements differ again, look at what "
+            "writes them.", names, how=phrase,
+        )  # fmt: skip
+
+
+def _corruption(pair: EntryPair) -> str:
+    if pair.relation.kind is RelationKind.ALL_ZERO:
+        return (
+            "all zeros, which the reference is not" if pair.relation.side is Side.CANDIDATE else describe(pair.relation)
+        )
+    if pair.relation.kind is not RelationKind.NONFINITE:
+        return describe(pair.relation)
+    ours, theirs = pair.relation.reference.nonfinite, pair.relation.candidate.nonfinite
+    return f"NaN or infinite in {wording.plural(theirs, 'element')}, that of the reference in {ours or 'none'}"
+
+
+def zeros_from(pair: EntryPair) -> int | None:
+    """From where on the candidate is zero though the reference is not, where all before it is equal; else None."""
+    if pair.same or not _same_form(pair) or pair.relation.kind is RelationKind.ALL_ZERO:
+        return None
+    first: int | None = None
+    for (start, ours), (_, theirs) in zip(
+        blocks(pair.reference, ELEMENTS), blocks(pair.candidate, ELEMENTS), strict=True
+    ):
+        differing = np.flatnonzero(ours != theirs)
+        if first is None and len(differing):
+            first = start + int(differing[0])
+        tail = theirs if first is None or first < start else theirs[first - start :]
+        if first is not None and tail.any():
+            return None
+    return first or None
+
+
+def _same_form(pair: EntryPair) -> bool:
+    ours, theirs = pair.reference, pair.candidate
+    return ours.readable and theirs.readable and (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+
+
+def others(compared: Compared, explained: frozenset[str]) -> Iterator[Finding]:
+    """Values that are not those of the reference at all: not loaded, partly loaded, another draw."""
+    pairs = [pair for pair in _unlike_and_near(compared)[0] if pair.names.candidate not in explained]
+    if not pairs:
+        return
+    names = [pair.names.reference for pair in pairs]
+    telling = [pair for pair in compared.pairs if pair.reference.floating and not _is_default(pair)]
+    loaded = [pair for pair in telling if pair.same]
+    if compared.candidate.is_capture:
+        yield _of_run(names, loaded, telling)
+        return
+    kinds = {pair.relation.kind for pair in pairs} & OTHERS
+    what = (
+        "another draw of the same distribution, as two seeds give it"
+        if kinds == {RelationKind.OTHER_SEED}
+        else "not related to those of the reference"
+    )
+    initial = sorted(
+        {pair.relation.candidate.initial for pair in pairs if pair.relation.kind is RelationKind.NOT_LOADED}
+    )
+    if initial and kinds == {RelationKind.NOT_LOADED}:
+        what = f"as an initialisation makes them ({', '.join(initial[:3])}), on one side only"
+    yield finding(
+        "AL310", Severity.ERROR,
+        f"The values of {of(len(names), len(compared.pairs))} of the candidate are {what}: {some(names)}.",
+        "Check that both files belong to the same training, and that the candidate was saved after its weights were "
+        "loaded.", names,
+    )  # fmt: skip
+
+
+def _unlike_and_near(compared: Compared) -> tuple[list[EntryPair], list[EntryPair]]:
+    """Pairs whose values are others, and those whose values are near; told together where most are others.
+
+    Values around a mean, as those of a norm, are near whatever they are: they follow what the matrices say.
+    """
+    differing = [pair for pair in compared.pairs if pair.relation.kind in OTHERS | NEAR and zeros_from(pair) is None]
+    unlike = [pair for pair in differing if not _is_near(pair)]
+    near = [pair for pair in differing if pair not in unlike]
+    if unlike and len(unlike) >= len(near):
+        # Biases that are zero on one side follow what the matrices say.
+        return [*differing, *(pair for pair in compared.pairs if pair.relation.kind is RelationKind.ALL_ZERO)], []
+    return unlike, near
+
+
+def _is_near(pair: EntryPair) -> bool:
+    """By how far apart both are; where that is not known, by the relation."""
+    relative = pair.relation.relative_l2
+    return relative <= NEAR_NORM if relative is not None else pair.relation.kind in NEAR
+
+
+def _is_default(pair: EntryPair) -> bool:
+    """Ones and zeros are equal whether they were loaded or not."""
+    ours = pair.relation.reference
+    return pair.relation.agrees and pair.reference.numel > 0 and _constant(pair.reference) and ours.nonfinite == 0
+
+
+def _constant(entry: Entry) -> bool:
+    if not entry.readable:
+        stats = entry.record.stats if entry.record is not None else None
+        return stats is not None and stats.minimum == stats.maximum
+    lowest, highest = np.inf, -np.inf
+    for _, numbers in blocks(entry, ELEMENTS):
+        lowest, highest = min(lowest, float(numbers.min())), max(highest, float(numbers.max()))
+        if lowest != highest:
+            return False
+    return True
+
+
+def _of_run(names: Sequence[str], loaded: Sequence[EntryPair], telling: Sequence[EntryPair]) -> Finding:
+    advice = (
+        "Print what `load_state_dict(state, strict=False)` returns: it lists missing and unexpected keys. To begin "
+        "with weights that are known, capture with `align capture --init-from REF.h5`."
+    )
+    if not loaded:
+        total = wording.plural(len(telling), "entry", "entries")
+        return finding(
+            "AL301", Severity.ERROR,
+            f"The run did not begin with the checkpoint: of {total} that can tell none holds its values "
+            f"({some(names)}).", advice, names,
+        )  # fmt: skip
+    return finding(
+        "AL302", Severity.ERROR,
+        f"The run began with a part of the checkpoint: {of(len(loaded), len(telling))} that can tell hold its values, "
+        f"{len(names)} do not: {some(names)}.", advice, names, loaded=len(loaded),
+    )  # fmt: skip
+
+
+def drifted(compared: Compared) -> Iterator[Finding]:
+    """Values near those of the reference: another step, or a conversion that computes. Entries that stood still."""
+    pairs = _unlike_and_near(compared)[1]
+    if not pairs:
+        return
+    names = [pair.names.reference for pair in pairs]
+    sizes = [pair.relation.relative_l2 for pair in pairs if pair.relation.relative_l2 is not None]
+    size = f" (relative L2 {wording.relative(statistics.median(sizes))} in the median)" if sizes else ""
+    what = "began with" if compared.candidate.is_capture else "holds"
+    yield finding(
+        "AL310", Severity.ERROR,
+        f"In {of(len(names), len(compared.pairs))} the {compared.candidate_word} {what} values near those of the "
+        f"reference, but not these{size}: {some(names)}. Two steps of one training look so, or a conversion that "
+        "computes.",
+        "Check the steps at which both were saved; where it should be one step, look for arithmetic in the conversion.",
+        names, median_relative_l2=statistics.median(sizes) if sizes else None,
+    )  # fmt: skip
+    still = [pair for pair in compared.pairs if pair.same and pair.reference.floating and not _is_default(pair)]
+    if still and len(still) < len(pairs):
+        unmoved = [pair.names.reference for pair in still]
+        yield finding(
+            "AL307", Severity.WARNING,
+            f"{capital(wording.plural(len(still), 'entry', 'entries'))} did not change at all while {len(pairs)} did: "
+            f"{some(unmoved)}. They are frozen, or were not saved anew.",
+            "Look whether these parameters are meant to be frozen (requires_grad=False, not in the optimizer).",
+            unmoved,
+        )  # fmt: skip
+
+
+def other_shapes(compared: Compared) -> Iterator[Finding]:
+    """Entries of another shape."""
+    groups: dict[str, list[EntryPair]] = defaultdict(list)
+    for pair in compared.pairs:
+        if pair.relation.kind in (RelationKind.OTHER_SHAPE, RelationKind.RESHAPED):
+            groups[_shape_text(pair)].append(pair)
+    for text, pairs in groups.items():
+        names = [pair.names.reference for pair in pairs]
+        reshaped = pairs[0].relation.kind is RelationKind.RESHAPED
+        yield finding(
+            "AL104", compared.permitted(Severity.WARNING) if reshaped else Severity.ERROR, f"{some(names)}: {text}.",
+            "`load_state_dict` refuses another shape even with strict=False: reshape it, or build the model with this "
+            "size.",
+            names,
+        )  # fmt: skip
+
+
+def _shape_text(pair: EntryPair) -> str:
+    ours, theirs = pair.reference.shape, pair.candidate.shape
+    text = f"shape {wording.shape(ours)} in the reference, {wording.shape(theirs)} in the candidate"
+    if pair.relation.kind is RelationKind.RESHAPED:
+        return f"{text}, with the same values"
+    common = _common_rows(pair)
+    if common:
+        return (
+            f"{text}; the first {common:,} rows hold the same values, so one was padded or cut (a vocabulary, mostly)"
+        )
+    return text
+
+
+def _common_rows(pair: EntryPair) -> int:
+    """The rows of the shorter one where they are equal to the first of the other, else 0."""
+    ours, theirs = pair.reference, pair.candidate
+    alike = ours.shape and theirs.shape and ours.shape[1:] == theirs.shape[1:] and ours.dtype == theirs.dtype
+    if not alike or not (ours.readable and theirs.readable):
+        return 0
+    rows = min(ours.shape[0], theirs.shape[0])
+    total = min(ours.numel, theirs.numel)
+    for start in range(0, total, ELEMENTS):
+        stop = min(start + ELEMENTS, total)
+        if ours.read(start, stop).tobytes() != theirs.read(start, stop).tobytes():
+            return 0
+    return rows
+
+
+def unknown(compared: Compared) -> Iterator[Finding]:
+    """Pairs of which nothing can be said, and why."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for pair in compared.pairs:
+        if pair.relation.kind is RelationKind.UNKNOWN:
+            groups[pair.relation.note].append(pair.names.reference)
+    for why, names in groups.items():
+        yield finding(
+            "AL310", Severity.WARNING, f"Not compared: {some(names)} ({why or 'no values to compare'}).",
+            "Save these tensors in a plain dense form, or capture with `align capture --keep init`.", names,
+        )  # fmt: skip
