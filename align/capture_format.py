@@ -195,6 +195,8 @@ RUN_FIELDS = (
     Field("process_id", "integer", "The process that wrote the file."),
     Field("host", "text", "The machine that it ran on."),
     Field("perturbed", "object", "By what --perturb moved the weights and inputs: seed, unit, weights, inputs, ..."),
+    Field("classes", "object", "Of each class of modules: a digest of its code, whether it may draw random numbers."),
+    Field("loads", "list", "Each call of load_state_dict: the step, how many keys were given, missing, unexpected."),
     Field("checksum", "text", "Hash of the object without this last entry."),
 )
 

@@ -346,7 +346,7 @@ def _parse_run(data: bytes, version: int) -> RunInfo:
     """The facts of the run; what an older file lacks takes its default, what is unknown is left out."""
     facts = json.loads(sealed(data))
     known = {field.name: facts[field.name] for field in fields(RunInfo) if field.name in facts}
-    for name in ("phases", "command", "optimizers", "notes", "modules_requested", "kept", "loaders"):
+    for name in ("phases", "command", "optimizers", "notes", "modules_requested", "kept", "loaders", "loads"):
         if name in known:
             known[name] = tuple(known[name])
     return RunInfo(**{**known, "format_version": version})

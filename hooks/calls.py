@@ -14,10 +14,11 @@ from torch import nn
 from torch.nn.utils.parametrize import ParametrizationList
 
 from align.hooks.autocast import autocast_dtype
-from align.hooks.configuration import configuration_of
+from align.hooks.class_code import code_facts, merged
+from align.hooks.configuration import changed_rates, configuration_of
 from align.hooks.graph import Exploration, edge_of, explore, sequence_now
 from align.hooks.nesting import call_tensors, result_tensors, tensors_in, with_tensors
-from align.hooks.roots import class_name, unwrapped
+from align.hooks.roots import class_name, parallel_wrappers, unwrapped
 from align.hooks.targets import target_facts
 from align.hooks.trace import KEEP_BATCHES, RECOMPUTED, Call, Forward
 from align.hooks.values import dtype_name
@@ -66,6 +67,9 @@ class CallWatch:
         self._recorder = recorder
         self._local = threading.local()
         self.module_facts: dict[str, ModuleInfo] = {}
+        self.classes: dict[str, dict[str, Any]] = {}
+        self.wrappers: dict[str, None] = {}
+        self._known_classes: set[type] = set()
         self.failed_in = ""
 
     @property
@@ -120,6 +124,7 @@ class CallWatch:
         """An outermost call begins; returns what it is to be called with."""
         recorder = self._recorder
         recorder.outermost_call_begins(module)
+        self.wrappers |= dict.fromkeys(parallel_wrappers(module))
         if recorder.replay is not None:
             recorder.replay.forward_begins()
         called_with = recorder.batches.called_with
@@ -336,8 +341,11 @@ class CallWatch:
     ) -> None:
         """Note once per module what its forward computes with."""
         known = self.module_facts.get(call.name)
-        if known is not None and (known.compute_dtype is not None or found is None):
-            return
+        if known is not None:
+            call.rates = changed_rates(frame.module, known.config)
+            if known.compute_dtype is not None or found is None:
+                return
+        self._learn_class(frame.module)
         dtypes = {dtype_name(dtype) for dtype in found.dtypes} if found else set()
         dtypes |= {dtype_name(tensor.dtype) for _, tensor in (*frame.inputs, *outputs)}
         if found is None and outputs:
@@ -354,6 +362,14 @@ class CallWatch:
             normalises=found.normalises if found else False,
             config=self._recorder.guarded(configuration_of, frame.module, with_model=call.parent is None) or {},
         )
+
+    def _learn_class(self, module: nn.Module) -> None:
+        """Note once per class whose code its forward is."""
+        kind = type(module)
+        if kind not in self._known_classes:
+            self._known_classes.add(kind)
+            name = class_name(module)
+            self.classes[name] = merged(self.classes.get(name), code_facts(kind))
 
 
 def failed_module(error: BaseException | None) -> nn.Module | None:

@@ -34,6 +34,22 @@ def configuration_of(module: nn.Module, *, with_model: bool) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
+def changed_rates(module: nn.Module, known: Mapping[str, Any]) -> dict[str, float]:
+    """The dropout rates of a module that are no longer what they were when its configuration was read."""
+    now = vars(module)
+    return {
+        name: float(now[name])
+        for name, value in known.items()
+        if is_rate(name) and isinstance(value, float) and now.get(name, value) != value
+        and isinstance(now[name], (int, float))
+    }  # fmt: skip
+
+
+def is_rate(name: str) -> bool:
+    """Whether an attribute of this name is the rate of a dropout."""
+    return name == "p" or "drop" in name
+
+
 def _flatten(values: Any, path: str, found: dict[str, Any], depth: int = 0) -> None:
     for name, value in values.items():
         if isinstance(value, Mapping) and depth < MAXIMUM_DEPTH:

@@ -22,6 +22,8 @@ LOSS = "loss"
 MAXIMUM_REMEMBERED = 32
 NODES_SEARCHED = 256
 SMALLEST_SCALE = 8.0
+MOST_ROWS = 8192
+"""Of so many targets each has a hash, 64 kB in the file, which shows labels that are shifted along their sequence."""
 
 
 class LossWatch:
@@ -81,7 +83,9 @@ class LossWatch:
         """Record the targets that the loss functions of these losses have kept for their backward."""
         trace = self._recorder.trace
         for node, target in targets_of(tensors):
-            sighting = trace.see(Phase.LOSS, LOSS, "target", target, equal=not target.is_floating_point())
+            whole = not target.is_floating_point()
+            rows = whole and target.numel() <= MOST_ROWS
+            sighting = trace.see(Phase.LOSS, LOSS, "target", target, equal=whole, rows=rows)
             self._seen.append(sighting)
             sighting.number = trace.next_number(LOSS, "target")
             ignored = getattr(node, "_saved_ignore_index", None)

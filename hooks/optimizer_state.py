@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MEMBERSHIP = "group"
 BEFORE = "before"
+OPTIMIZERS = "optimizers"
+"""The name of the fact that says how many optimizers there are, whether they have stepped or not."""
 MAXIMUM_ITEMS = 8
 """Settings that are longer lists than this are kept as one text."""
 
@@ -46,6 +48,7 @@ class OptimizerState:
 
     def _see_groups(self, optimizer: torch.optim.Optimizer) -> None:
         facts, position = self._recorder.facts, self._recorder.roots.optimizer_number(optimizer)
+        facts.note(Phase.OPTIMIZER, OPTIMIZERS, "count", self._recorder.roots.living_optimizers)
         prefix = "" if position == 0 else f"<{type(optimizer).__name__}#{position + 1}>."
         for number, group in enumerate(optimizer.param_groups):
             name = f"{prefix}group{number}"

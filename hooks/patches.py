@@ -45,6 +45,7 @@ class Patches:
         self._wrap(torch.autograd, "backward", self._backward)
         self._wrap(optimizers.Optimizer, "__init__", self._optimizer_made)
         self._wrap(torch, "compile", self._compile)
+        self._wrap(nn.Module, "load_state_dict", self._load_state_dict)
         self._shadow(checkpoint.CheckpointFunction, "apply", self._checkpoint_apply)
         if hasattr(checkpoint, "_checkpoint_without_reentrant_generator"):
             self._wrap(checkpoint, "_checkpoint_without_reentrant_generator", self._checkpoint_generator)
@@ -156,6 +157,17 @@ class Patches:
                 self._watch_updates(type(optimizer))
 
         return init
+
+    def _load_state_dict(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        recorder = self._recorder
+
+        def load_state_dict(module: nn.Module, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+            answer = original(module, state_dict, *args, **kwargs)
+            if not recorder.closed and recorder.in_training_thread():
+                recorder.guarded(recorder.loads.loaded, module, state_dict, answer)
+            return answer
+
+        return load_state_dict
 
     def _watch_updates(self, kind: type) -> None:
         """Wrap the method that torch has wrapped for its own hooks, where it is defined; once for each class."""

@@ -28,6 +28,7 @@ from align.hooks.fallbacks import FallbackWatch
 from align.hooks.generators import see_generators
 from align.hooks.gradients import GradientWatch
 from align.hooks.initial import InitialState
+from align.hooks.loads import LoadWatch
 from align.hooks.losses import LossWatch
 from align.hooks.optimizers import MAXIMUM_SETTINGS, OptimizerWatch, settings_of
 from align.hooks.options import read_options
@@ -164,6 +165,7 @@ class Recorder:
         self.optimizers = OptimizerWatch(self)
         self.scalers = ScalerWatch(self)
         self.clips = ClipWatch(self)
+        self.loads = LoadWatch(self)
         self.losses = LossWatch(self)
         self.start.begin()
         self.fallbacks = FallbackWatch()
@@ -230,7 +232,7 @@ class Recorder:
         if self.clock.attempted:
             self._close_step()
         self.fallbacks.close()
-        self.run_info = replace(self.run_info, fallbacks=self.fallbacks.found())
+        self.run_info = self._learned(self.run_info)
         self.timeline.write(wait=True)
         self.writer.append_modules(list(self.calls.module_facts.values()))
 
@@ -434,10 +436,18 @@ class Recorder:
     def _first_captured(self) -> None:
         if len(self._steps_written) == 1:
             self.fallbacks.first_step_over()
-            self.run_info = replace(
-                self.run_info, fallbacks=self.fallbacks.found(), perturbed=self.perturbation.facts()
-            )
+            self.run_info = replace(self._learned(self.run_info), perturbed=self.perturbation.facts())
             self.writer.update_run(self.run_info)
+
+    def _learned(self, run: RunInfo) -> RunInfo:
+        """The facts of the run with what its calls have told so far."""
+        wrappers = {"parallel_wrappers": list(self.calls.wrappers)} if self.calls.wrappers else {}
+        return replace(
+            run,
+            fallbacks=self.fallbacks.found(),
+            classes=dict(self.calls.classes),
+            flags={**run.flags, **wrappers},
+        )
 
     def _roll_over(self) -> None:
         closed_step = self.clock.step

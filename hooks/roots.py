@@ -30,6 +30,9 @@ WRAPPERS = (
 )
 """(module, class, attribute of the wrapped module); found in `sys.modules`, since importing some is slow."""
 
+PARALLEL = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")
+"""What runs a model in several processes or on several devices; the other wrappers do not."""
+
 NO_MODULE = "<parameters>"
 """The name of what owns a parameter of an optimizer that belongs to no known module."""
 
@@ -96,6 +99,11 @@ class Roots:
     def optimizer_seen(self) -> bool:
         """Whether any torch optimizer has been made."""
         return bool(self._optimizers)
+
+    @property
+    def living_optimizers(self) -> int:
+        """How many optimizers that were made are still there."""
+        return sum(one() is not None for one in self._optimizers)
 
     def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Take note of an optimizer; known roots that hold its parameters are trained."""
@@ -262,6 +270,20 @@ def unwrapped(module: nn.Module) -> nn.Module:
         if inner is None:
             return module
         module = inner
+
+
+def parallel_wrappers(module: nn.Module) -> tuple[str, ...]:
+    """The classes that run an outermost module in parallel, the outer one first; FSDP2 as `fully_shard`."""
+    found = []
+    inner: nn.Module | None = module
+    while inner is not None:
+        module, inner = inner, _wrapped_child(inner)
+        if inner is not None:
+            found.append(type(module).__name__)
+    sharded = getattr(sys.modules.get("torch.distributed.fsdp"), "FSDPModule", None)
+    if isinstance(sharded, type) and isinstance(module, sharded):
+        found.append("fully_shard")
+    return tuple(name for name in found if name in PARALLEL)
 
 
 def _wrapped_child(module: nn.Module) -> nn.Module | None:

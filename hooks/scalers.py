@@ -27,6 +27,7 @@ class ScalerWatch:
         self._recorder = recorder
         self._scaler: weakref.ref[Any] | None = None
         self._attempts = 0
+        self._updates = 0
 
     @property
     def gradients_scaled(self) -> bool | None:
@@ -41,6 +42,7 @@ class ScalerWatch:
         """A new step: no loss of it has been scaled yet."""
         self._scaler = None
         self._attempts = 0
+        self._updates = 0
 
     def scaled(self, scaler: Any, unscaled: Any, result: Any) -> None:
         """`scale` returned: remember which loss stands behind the scaled one."""
@@ -75,8 +77,9 @@ class ScalerWatch:
         scale = getattr(scaler, "_scale", None)
         self._recorder.timeline.row.loss_scale_after = number_from(scale)
         if self._recorder.recording:
-            self._note(scaler, "scale_after", scale)
-            self._note(scaler, "growth_tracker_after", getattr(scaler, "_growth_tracker", None))
+            self._note(scaler, "scale_after", scale, self._updates)
+            self._note(scaler, "growth_tracker_after", getattr(scaler, "_growth_tracker", None), self._updates)
+            self._updates += 1
 
     def _after_step(self, scaler: Any, optimizer: torch.optim.Optimizer, *, called: bool) -> None:
         if not getattr(scaler, "_enabled", True):

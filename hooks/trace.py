@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,7 @@ class Call:
     recomputed: bool = False
     had_children: bool = False
     training: bool = True
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -391,13 +392,15 @@ class Trace:
         forward.batches, forward.facts = [], []
 
     def _note_modes(self, forward: Forward) -> None:
-        """Whether the root was in training mode, and every module whose mode is another one."""
+        """Whether the root was in training mode, modules whose mode is another one, and rates that have changed."""
         if Phase.FORWARD not in self.phases or not forward.calls:
             return
         outermost = forward.calls[0]
         for call in forward.calls:
             if call.name and (call is outermost or call.training != outermost.training):
                 self.facts.note(Phase.FORWARD, call.name, "training", call.training, micro=call.micro, call=call.number)
+            for attribute, rate in call.rates.items():
+                self.facts.note(Phase.FORWARD, call.name, attribute, rate, micro=call.micro, call=call.number)
 
     def _limit(self) -> None:
         """A step that never ends (backward after backward, no update) must not fill the memory."""
