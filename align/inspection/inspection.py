@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from align.inspection.epochs import Epochs, epochs_of
+from align.inspection.growth import Growth, growth_of
+from align.inspection.headroom import Headroom, headrooms
+from align.inspection.learning import Learning, learning_of
+from align.inspection.loss_curve import LossCurve, loss_curve
+from align.inspection.nonfinite import NonfiniteInRun, find_nonfinite
+from align.inspection.optimizer_check import OptimizerCheck, optimizer_check
+from align.inspection.saturation import Saturation, find_saturation
+from align.inspection.scaling import Scaling, scaling
+from align.inspection.stall import LostUpdates, Standstill, lost_updates, standstill
+from align.inspection.step_times import StepTimes, step_times
+from align.inspection.underflow import Underflow, underflow
+from align.inspection.unscaling import WrongDivisor, wrong_divisor
 from align.inspection.view import RunView
+from align.recomputing import Recomputing, check_recomputing
 
 
 class Inspection:
@@ -10,6 +26,83 @@ class Inspection:
 
     def __init__(self, view: RunView) -> None:
         self.view = view
+
+    @cached_property
+    def epochs(self) -> Epochs:
+        """Whether batches come again."""
+        return epochs_of(self.view)
+
+    @cached_property
+    def nonfinite(self) -> NonfiniteInRun:
+        """Where NaN and Inf start, and what of them is meant."""
+        return find_nonfinite(self.view)
+
+    @cached_property
+    def saturation(self) -> Saturation | None:
+        """The first tensor that stands exactly at the limit of its format."""
+        return find_saturation(self.view)
+
+    @cached_property
+    def headrooms(self) -> tuple[Headroom, ...]:
+        """How far each module's outputs are from the limit of their format, the nearest first."""
+        return headrooms(self.view)
+
+    @cached_property
+    def scaling(self) -> Scaling:
+        """What the run does with its loss scale."""
+        return scaling(self.view)
+
+    @cached_property
+    def wrong_divisor(self) -> WrongDivisor | None:
+        """The first step whose gradients are divided by another scale than its loss was multiplied by."""
+        return wrong_divisor(self.view, self.scaling.courses)
+
+    @cached_property
+    def underflow(self) -> Underflow:
+        """Which gradients are too small for float16."""
+        return underflow(self.view)
+
+    @cached_property
+    def recomputing(self) -> tuple[Recomputing, ...]:
+        """What activation checkpoints computed again, in each captured step in which they did."""
+        found = (check_recomputing(step, self.view.step(step).records, self.view.modules) for step in self.view.steps)
+        return tuple(one for one in found if one is not None)
+
+    @cached_property
+    def learning(self) -> Learning:
+        """Which parameters get gradients, which the optimizer has, which move."""
+        return learning_of(self.view)
+
+    @cached_property
+    def standstill(self) -> Standstill | None:
+        """Why parameters are not updated."""
+        return standstill(self.view, self.learning)
+
+    @cached_property
+    def lost_updates(self) -> LostUpdates | None:
+        """Updates that are too small for the dtype of their parameters."""
+        return lost_updates(self.learning)
+
+    @cached_property
+    def optimizer_check(self) -> OptimizerCheck:
+        """Whether the optimizer does what its settings say."""
+        return optimizer_check(self.view)
+
+    @cached_property
+    def loss_curve(self) -> LossCurve:
+        """Whether the loss falls, where it jumps."""
+        return loss_curve(self.view.timeline, takes_turns=self.learning.turns)
+
+    @cached_property
+    def growth(self) -> Growth | None:
+        """Whose gradient grew first up to the first jump of the loss."""
+        first = self.loss_curve.first_jump
+        return None if first is None else growth_of(self.view, first.step + first.steps)
+
+    @cached_property
+    def step_times(self) -> StepTimes:
+        """How long the steps take."""
+        return step_times(self.view.timeline, self.view.steps)
 
 
 class Job:

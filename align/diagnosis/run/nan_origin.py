@@ -1,0 +1,62 @@
+"""AL601 in one run: the first NaN, or Inf that is no overflow, that does harm, and what made it of finite numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import wording
+from align.diagnosis.registry import run_rule
+from align.diagnosis.run import nan_sentences
+from align.diagnosis.run import nonfinite_telling as tell
+from align.inspection import Inspection
+from align.inspection.nonfinite_kind import is_overflow
+from align.records import Finding, Phase, Place, Severity, TimelineRow
+
+CODE = "AL601"
+LABEL = "nan-origin"
+
+
+@run_rule(CODE, LABEL, rank=40)
+def find(inspection: Inspection) -> Iterator[Finding]:
+    """The first start that is no overflow; an error where it did harm or lets no step through, else a warning."""
+    row = inspection.nonfinite.uncaptured
+    if row is not None:
+        yield _not_captured(inspection, row)
+        return
+    start, is_error = tell.accused(inspection)
+    view = inspection.view
+    if start is None or is_overflow(start, view.modules, view.run):
+        return
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR if is_error else Severity.WARNING,
+        f"{nan_sentences.summary(view, start)}{tell.seen_first(view, start)}"
+        f"{tell.fate(inspection, start, lasting=is_error)}",
+        nan_sentences.advice(view, start),
+        tell.place(start),
+        {**tell.evidence(start), **nan_sentences.settings(view, start)},
+        tell.arguments(start),
+    )
+
+
+def _not_captured(inspection: Inspection, row: TimelineRow) -> Finding:
+    """A loss that is not finite in a step of which only the timeline is known."""
+    view = inspection.view
+    recovered = any(not other.nonfinite for other in view.timeline if other.step > row.step)
+    before = [step for step in view.steps if step < row.step]
+    known = f"; the captured {wording.steps(before)} {'is' if len(before) == 1 else 'are'} finite" if before else ""
+    again = "Later losses are finite again." if recovered else "It stays so to the end of the run."
+    known_of_it = {"step": row.step, "captured": list(view.steps), "recovered": recovered}
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.WARNING if recovered else Severity.ERROR,
+        f"The loss is not finite in {wording.step(row.step)}, for the first time{known}. {again} Where it starts "
+        "cannot be told: that step was not captured.",
+        f"Capture it and the step before: `align capture --steps {max(row.step - 1, 0)}:{row.step + 1} --stop SCRIPT`, "
+        "then inspect that.",
+        Place(step=row.step, phase=str(Phase.LOSS), name="loss", slot="value"),
+        known_of_it,
+        known_of_it,
+    )

@@ -1,0 +1,223 @@
+"""The sentences about a NaN, or an Inf that is no overflow: one pair of summary and advice for each kind of place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from align import wording
+from align.diagnosis import telling
+from align.diagnosis.run import nonfinite_telling as tell
+from align.inspection import RunView
+from align.inspection.nonfinite import Start
+from align.records import FactValue, Origin, Phase, Word
+
+SETTINGS = ("lr", "eps", "weight_decay")
+"""What makes an update not finite of finite gradients."""
+
+
+class Where(Word):
+    """The kinds of places in which something non-finite starts."""
+
+    WEIGHTS = "weights"
+    BATCH = "batch"
+    TARGETS = "targets"
+    LOSS = "loss"
+    GRADIENT = "gradient"
+    UPDATE = "update"
+    OPTIMIZER = "optimizer"
+    CODE = "code"
+
+
+_BY_ORIGIN = {Origin.WEIGHTS: Where.WEIGHTS, Origin.LOSS: Where.LOSS}
+_BY_PHASE = {
+    Phase.GRADIENT: Where.GRADIENT,
+    Phase.UPDATE: Where.UPDATE,
+    Phase.PARAM: Where.OPTIMIZER,
+    Phase.OPTIMIZER: Where.OPTIMIZER,
+}
+
+
+def where_of(start: Start) -> Where:
+    """The kind of place of a start."""
+    if start.origin is Origin.INPUT:
+        return Where.TARGETS if start.key.phase is Phase.LOSS else Where.BATCH
+    return _BY_ORIGIN.get(start.origin) or _BY_PHASE.get(start.key.phase, Where.CODE)
+
+
+def summary(view: RunView, start: Start) -> str:
+    """What starts where, in one or two sentences."""
+    if tell.lacking(view, start) or start.origin is Origin.UNKNOWN:
+        tensor = telling.tensor(start.key)
+        return f"{telling.opening(start.key)}: {tensor} is the first captured tensor with {_holds(start)}."
+    return _SUMMARIES[where_of(start)](view, start)
+
+
+def advice(view: RunView, start: Start) -> str:
+    """What to look at, or to capture where it is not known where it starts."""
+    step = max(start.key.step, 0)
+    if start.origin is Origin.UNKNOWN:
+        return (
+            f"Capture it again without --modules: `align capture --steps {step}:{step + 1} SCRIPT`, then inspect that."
+        )
+    if tell.lacking(view, start):
+        return (
+            f"Capture it again without --phases: `align capture --steps {step}:{step + 1} SCRIPT`, then inspect that."
+        )
+    if tell.weights_unknown(view, start):
+        return (
+            f"Capture the step before as well: `align capture --steps {step - 1}:{step + 1} SCRIPT`, then inspect that."
+        )
+    where = where_of(start)
+    return _advice_on_code(start) if where is Where.CODE else _ADVICE[where].format(name=start.key.name)
+
+
+def settings(view: RunView, start: Start) -> dict[str, FactValue]:
+    """The settings of the parameter's group that can make an update not finite; nothing elsewhere."""
+    if where_of(start) is not Where.OPTIMIZER:
+        return {}
+    step, key = view.step(start.key.step), start.key
+    group = step.fact(Phase.OPTIMIZER, key.name, f"{key.slot.partition('.')[0]}.group")
+    found = {name: step.fact(Phase.OPTIMIZER, str(group), name) for name in SETTINGS}
+    return {name: value for name, value in found.items() if isinstance(value, int | float)}
+
+
+def _holds(start: Start) -> str:
+    """`NaN (1 of 48 elements)`."""
+    amount = tell.amount(start)
+    return f"{tell.kind_of(start)} ({amount})" if amount else tell.kind_of(start)
+
+
+def _weights(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
+    key = start.key
+    return f"Before step 0 {key.name} {key.slot} holds {_holds(start)}: it was initialized or loaded like that."
+
+
+def _batch(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
+    key = start.key
+    step, tensor = wording.step(key.step, key.micro), telling.tensor(key)
+    return f"In {step} the batch holds {_holds(start)}, in {tensor}, before any module runs."
+
+
+def _targets(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
+    key = start.key
+    return f"In {wording.step(key.step, key.micro)} the targets hold {_holds(start)}; every module output is finite."
+
+
+def _loss(view: RunView, start: Start) -> str:
+    key = start.key
+    valid = view.step(key.step).fact(Phase.LOSS, key.name, "valid_targets")
+    ignored = " None of its targets counts: all are ignored." if valid == 0 and not isinstance(valid, bool) else ""
+    step, kind = wording.step(key.step, key.micro), tell.kind_of(start)
+    captured = "that was captured " if view.run.modules_requested else ""
+    return f"Every module output {captured}of {step} is finite; the loss is {kind}.{ignored}"
+
+
+def _gradient(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
+    key = start.key
+    return (
+        f"In {wording.step(key.step, key.micro)} the gradients of all activations are finite; that of the parameter "
+        f"{key.name} {key.slot} has {_holds(start)}."
+    )
+
+
+def _update(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
+    key = start.key
+    return (
+        f"In {wording.step(key.step)} every gradient is finite after backward; as the optimizer takes it that of "
+        f"{key.name} {key.slot} has {_holds(start)}: the code between backward and the optimizer made it."
+    )
+
+
+def _optimizer(view: RunView, start: Start) -> str:
+    key = start.key
+    told = ", ".join(f"{name} {wording.value(float(value or 0.0))}" for name, value in settings(view, start).items())
+    return (
+        f"In {wording.step(key.step)} every gradient that the optimizer takes is finite; after the update {key.name} "
+        f"{key.slot} has {_holds(start)}{f', with {told}' if told else ''}."
+    )
+
+
+def _code(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
+    key, made = start.key, tell.made_by(start)
+    entered = f", at most {wording.value(start.reach)}" if start.reach > 0.0 else ""
+    by = f": {made} made it" if made else ""
+    return (
+        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with {_holds(start)}; what it is made "
+        f"from is finite{entered}{by}.{_masked(start)}"
+    )
+
+
+def _masked(start: Start) -> str:
+    """That whole rows are NaN, as where a mask leaves nothing of them."""
+    stats, mask = start.record.stats, start.mask.stats if start.mask is not None else None
+    if start.mask is None or stats is None or mask is None:
+        return ""
+    rows = stats.nans // max(start.record.shape[-1], 1)
+    return (
+        f" {wording.plural(rows, 'row')} of it {'is' if rows == 1 else 'are'} NaN throughout, as the softmax of a row "
+        f"is that is masked completely: {wording.count(mask.negative_infs)} of "
+        f"{wording.plural(mask.count, 'element')} of {telling.tensor(start.mask.key)} are -Inf."
+    )
+
+
+_SUMMARIES: Mapping[Where, Callable[[RunView, Start], str]] = {
+    Where.WEIGHTS: _weights,
+    Where.BATCH: _batch,
+    Where.TARGETS: _targets,
+    Where.LOSS: _loss,
+    Where.GRADIENT: _gradient,
+    Where.UPDATE: _update,
+    Where.OPTIMIZER: _optimizer,
+    Where.CODE: _code,
+}
+
+_ADVICE: Mapping[Where, str] = {
+    Where.WEIGHTS: (
+        "Look at how {name} is initialized, and at the checkpoint that it is loaded from: `align checkpoint CHECKPOINT "
+        "RUN.h5` compares it with what the run started with."
+    ),
+    Where.BATCH: (
+        "Look at the sample and at the code that makes the batch: a division by a deviation of 0, a logarithm, a "
+        "damaged file. Check batches with torch.isfinite before the model gets them."
+    ),
+    Where.TARGETS: (
+        "Leave the targets that are not finite out of the loss before it is computed: `known = "
+        "torch.isfinite(target)`, then the loss of `prediction[known]` and `target[known]`."
+    ),
+    Where.LOSS: (
+        "Look at the loss of this step for a division by zero or a logarithm of zero: a batch without a valid target, "
+        "a mask whose sum is 0. Divide by at least 1, and leave such a batch out."
+    ),
+    Where.GRADIENT: (
+        "Look at what {name} does with its parameter: an operator whose derivative is not finite at some value (sqrt "
+        "or norm at 0, a division), a hook on the parameter."
+    ),
+    Where.UPDATE: (
+        "Look at what the script does to gradients before optimizer.step: a division by their norm needs a small "
+        "number added, as torch.nn.utils.clip_grad_norm_ does."
+    ),
+    Where.OPTIMIZER: (
+        "Look at the learning rate of this step, at eps (with 0, zero is divided by zero where a gradient is 0) and "
+        "at the weight decay; and at code that writes into parameters."
+    ),
+}
+
+
+def _advice_on_code(start: Start) -> str:
+    name = tell.made_by(start).removeprefix("the backward of ") or start.key.name
+    if start.key.phase is Phase.BACKWARD:
+        return (
+            f"Look at the operators of {name} whose derivative is not finite at some value: sqrt or norm at 0, a "
+            "branch that torch.where does not select, a division. Make the argument safe before the operator."
+        )
+    if start.mask is not None:
+        return (
+            f"See whether {telling.tensor(start.mask.key)} masks a row completely: leave one entry of each row "
+            f"unmasked, or set such rows of the result to 0. If it does not, look in {name} for 0/0."
+        )
+    if not start.nan:
+        return f"Look in {name} for a division by zero or the logarithm of zero. {tell.look_advice(start)}"
+    return (
+        f"Look in {name} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
+        f"completely. {tell.look_advice(start)}"
+    )

@@ -1,0 +1,75 @@
+"""AL702 in one run: the optimizer does not do what its own settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import optimizer_explanation, wording
+from align.diagnosis.registry import run_rule
+from align.inspection import Inspection
+from align.inspection.optimizer_check import OptimizerCheck
+from align.optimizer_replay import FormulaError
+from align.records import Finding, Place, Severity
+
+CODE = "AL702"
+LABEL = "optimizer-formula-differs"
+
+BY_SCRIPT = frozenset(("weight_decay", "class"))
+"""What a script may do to the parameters itself, on purpose."""
+
+
+@run_rule(CODE, LABEL, rank=54)
+def find(inspection: Inspection) -> Iterator[Finding]:
+    """The first step that does not follow from the settings.
+
+    An error where a state does not, or where one other setting explains all of it; else a script that changes
+    parameters between the steps would look the same.
+    """
+    check = inspection.optimizer_check
+    if check.step is None:
+        return
+    first = check.errors[0]
+    explanation = check.explanation
+    other = explanation is not None and explanation.setting not in BY_SCRIPT
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR if check.states or other else Severity.WARNING,
+        f"{wording.step(check.step).capitalize()}: the optimizer does not do what its settings say, in "
+        f"{_parameters(check)}; first {_what(first)} of {' '.join(first.owner)}: relative L2 "
+        f"{wording.relative(first.error)}. {optimizer_explanation.told(explanation)}",
+        _advice(check),
+        Place(step=check.step, phase="optimizer", name=first.owner[0]),
+        {
+            "what": first.what,
+            "relative_l2": first.error,
+            "allowed": first.allowed,
+            "factor": first.factor,
+            "whats": sorted({error.what for error in check.errors}),
+            "parameters": len({error.owner for error in check.errors}),
+            "checked": check.checked,
+            "setting": explanation.setting if explanation is not None else None,
+            "told": explanation.told if explanation is not None else None,
+            "really": explanation.really if explanation is not None else None,
+        },
+        {"step": check.step, "what": first.what, "name": first.owner[0]},
+    )
+
+
+def _parameters(check: OptimizerCheck) -> str:
+    owners = {error.owner for error in check.errors}
+    return f"{wording.count(len(owners))} of {wording.plural(check.checked, 'parameter')} that could be replayed"
+
+
+def _what(error: FormulaError) -> str:
+    return "the update" if error.what == "update" else f"the state {error.what}"
+
+
+def _advice(check: OptimizerCheck) -> str:
+    text = (
+        "Compare the optimizer's code and kernel with its settings: a fused or patched implementation, a wrapper that "
+        "changes the rate or the decay."
+    )
+    if check.states:
+        return text
+    return f"{text} Parameters that the script itself changes between the steps (clamping, averaging) look the same."

@@ -1,0 +1,49 @@
+"""AL705: the update is smaller than half the distance between two numbers of the parameter's dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import wording
+from align.diagnosis.registry import run_rule
+from align.inspection import Inspection
+from align.inspection.stall import NEARLY_ALL
+from align.records import Finding, Place, Severity
+
+CODE = "AL705"
+LABEL = "update-lost"
+
+
+@run_rule(CODE, LABEL, rank=56)
+def find(inspection: Inspection) -> Iterator[Finding]:
+    """Updates that rounding swallows in every judged step; an error where hardly any arrives and the loss stays."""
+    found = inspection.lost_updates
+    if found is None:
+        return
+    owner = found.owners[0]
+    sure = found.share >= NEARLY_ALL and inspection.loss_curve.fell is not True
+    dtype = wording.dtype(found.dtype)
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR if sure else Severity.WARNING,
+        f"The updates of {wording.percent(found.share)} of the elements are lost in rounding, in all "
+        f"{wording.plural(found.steps, 'step')} that could be judged: {' '.join(owner)} is {dtype}, where half the "
+        f"distance between two numbers is about {wording.value(found.half_unit)}, and its update about "
+        f"{wording.value(found.update)}. {len(found.owners)} of {wording.plural(found.total, 'parameter')} are "
+        "concerned.",
+        f"Keep the parameters, or a copy of them that the optimizer updates, in fp32 and compute in {dtype} by "
+        f"torch.autocast; or round stochastically. A larger learning rate than {found.rate:.3g} only hides it.",
+        Place(step=found.step, phase="param", name=owner[0], slot=owner[1]),
+        {
+            "share": found.share,
+            "dtype": found.dtype,
+            "update": found.update,
+            "half_unit": found.half_unit,
+            "learning_rate": found.rate,
+            "parameters": [" ".join(one) for one in found.owners],
+            "of": found.total,
+            "steps": found.steps,
+        },
+        {"share": found.share, "dtype": found.dtype, "name": owner[0], "slot": owner[1]},
+    )

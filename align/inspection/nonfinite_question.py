@@ -1,0 +1,120 @@
+"""The question whether all numbers are finite."""
+
+from __future__ import annotations
+
+import math
+
+from align import wording
+from align.inspection.inspection import Inspection
+from align.inspection.nonfinite import Start
+from align.inspection.nonfinite_kind import SHORT
+from align.records import INIT_STEP, Phase, Reply, State
+
+FINITE, HEADROOM = "finite numbers", "headroom"
+
+TELLING = frozenset({Phase.LOSS, Phase.GRADIENT, Phase.UPDATE, Phase.PARAM})
+
+
+def finite(inspection: Inspection) -> Reply:
+    """Whether the loss, the gradients and the parameters are finite, and what of the rest is meant."""
+    view, found = inspection.view, inspection.nonfinite
+    if found.uncaptured is not None:
+        return Reply(
+            FINITE,
+            State.BAD,
+            f"The loss is not finite in {wording.step(found.uncaptured.step)}, which was not captured.",
+        )
+    start = next(iter(found.fatal or (found.caught if found.lasting else ())), None)
+    if start is not None:
+        return Reply(FINITE, State.BAD, f"{_what(start)} starts in {_where(start)}.")
+    phases = sorted(view.phases() & TELLING, key=list(Phase).index)
+    if phases:
+        told = f"Every {_listed(phases)} of {wording.steps(view.steps)} is finite"
+        if found.caught or found.expected:
+            told = f"What the optimizer took is finite in {wording.steps(view.steps)}"
+        return Reply(
+            FINITE, State.GOOD, f"{told}{_caught(found.caught)}{_expected(found.expected)}{_meant(found.meant)}."
+        )
+    known = [row.step for row in view.timeline if math.isfinite(row.loss)]
+    if known:
+        return Reply(
+            FINITE, State.GOOD, f"The loss is finite in all {wording.plural(len(known), 'step')} in which it was seen."
+        )
+    return Reply(
+        FINITE,
+        State.UNKNOWN,
+        "Whether all numbers are finite cannot be told: neither losses nor gradients nor parameters were captured; "
+        "capture without --phases.",
+    )
+
+
+def headroom(inspection: Inspection) -> Reply:
+    """How far the outputs in a short format are from its greatest number."""
+    view = inspection.view
+    if Phase.FORWARD not in view.phases():
+        return Reply(
+            HEADROOM, State.UNKNOWN, "How near numbers come to their limit cannot be told: no forward was "
+            "captured; capture without --phases.",
+        )  # fmt: skip
+    found = [one for one in inspection.headrooms if one.precision.largest < SHORT or one.is_little]
+    if not found:
+        return Reply(HEADROOM, State.ABSENT, "No module computes in a format of a short range.")
+    first = found[0]
+    if first.is_little:
+        share = wording.percent(first.share)
+        return Reply(
+            HEADROOM, State.BAD,
+            f"{first.name} {first.slot} reaches {wording.value(first.largest)}, {share} of the limit of "
+            f"{first.precision.name}.",
+        )  # fmt: skip
+    times = f"{wording.times(1.0 / first.share)} below" if first.largest else "far below"
+    return Reply(
+        HEADROOM, State.GOOD,
+        f"The largest magnitude is {wording.value(first.largest)} in {first.name}, {times} the limit of "
+        f"{first.precision.name}.",
+    )  # fmt: skip
+
+
+def _what(start: Start) -> str:
+    return "NaN" if start.nan else "Inf"
+
+
+def _where(start: Start) -> str:
+    key = start.key
+    if key.step == INIT_STEP:
+        return f"the initial weights: {key.name} {key.slot}"
+    return f"{wording.step(key.step, key.micro)}, {key.phase}: {key.name} {key.slot}"
+
+
+def _listed(phases: list[Phase]) -> str:
+    names = {
+        Phase.LOSS: "loss", Phase.GRADIENT: "gradient", Phase.UPDATE: "gradient of the optimizer",
+        Phase.PARAM: "parameter",
+    }  # fmt: skip
+    return wording.listing([names[phase] for phase in phases if phase is not Phase.UPDATE or len(phases) == 1])
+
+
+def _caught(starts: tuple[Start, ...]) -> str:
+    if not starts:
+        return ""
+    steps = wording.steps(start.key.step for start in starts)
+    first = starts[0]
+    return f"; {_what(first)} in {first.key.name} {first.key.slot} ({steps}) was kept from it"
+
+
+def _expected(starts: tuple[Start, ...]) -> str:
+    if not starts:
+        return ""
+    steps = wording.steps(start.key.step for start in starts)
+    first = starts[0]
+    return (
+        f"; in {steps} scaled gradients overflowed, first in {first.key.name} {first.key.slot}, and the loss scaler "
+        "skipped the step, as it does to find its scale"
+    )
+
+
+def _meant(number: int) -> str:
+    if not number:
+        return ""
+    verb = "does" if number == 1 else "do"
+    return f"; {wording.plural(number, 'other tensor')} with -Inf, Inf or NaN {verb} no harm, as masks do none"

@@ -1,0 +1,261 @@
+"""What one run answers on its loss scale: how it moves, whether gradients fit, clipping, skipped steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from align import wording
+from align.inspection.inspection import Inspection
+from align.inspection.loss_scale import Course
+from align.inspection.underflow import StepUnderflow, Underflow
+from align.records import Column, Curve, Phase, Reply, Severity, Shown, State, Table, TensorKey
+
+LOSS_SCALE, RANGE, CLIPPING, SKIPPED = "loss scale", "fp16 range", "clipping", "skipped steps"
+
+FEWEST_SKIPS = 3
+"""A run that ends with so many skips has not shown that its scale is found."""
+
+NEGLIGIBLE = 1e-4
+"""Every number is rounded by more in float16."""
+
+ROWS = 40
+"""A table of more rows is no longer read."""
+
+
+def loss_scale(inspection: Inspection) -> Reply:
+    """How each loss scale moved, and what is wrong with it."""
+    found = inspection.scaling
+    if not found.courses:
+        return Reply(LOSS_SCALE, State.ABSENT, "No loss scale is in use.")
+    grave = [problem for problem in found.problems if problem.severity is Severity.ERROR]
+    told = " ".join(_tell(course) for course in found.courses)
+    if grave:
+        return Reply(LOSS_SCALE, State.BAD, f"{told} {grave[0].summary}")
+    runs = [run for course in found.courses for run in course.skip_runs]
+    searching = any(run.ends_run and run.length >= FEWEST_SKIPS for run in runs)
+    if searching and not found.problems:
+        return Reply(
+            LOSS_SCALE,
+            State.UNKNOWN,
+            f"{told} The last steps are skipped too: whether a scale was found in the end cannot be told before the "
+            "run has made more steps.",
+        )
+    return Reply(LOSS_SCALE, State.GOOD, f"{told}{_odd(found.problems)}")
+
+
+def fp16_range(inspection: Inspection) -> Reply:
+    """Whether the gradients fit into float16, at which loss scales they would."""
+    found, phases = inspection.underflow, inspection.view.phases()
+    worst = found.worst
+    if worst is None:
+        if Phase.BACKWARD not in phases and Phase.GRADIENT not in phases:
+            return Reply(
+                RANGE,
+                State.UNKNOWN,
+                "Whether gradients are too small for fp16 cannot be told: the capture has no phase backward; capture "
+                "with --phases all.",
+            )
+        if inspection.view.run.autocast == "float16":
+            return Reply(
+                RANGE,
+                State.UNKNOWN,
+                "Whether gradients are too small for fp16 cannot be told: no captured step has fp16 gradients that are "
+                "all finite; capture a step that is not skipped.",
+            )
+        return Reply(RANGE, State.ABSENT, "No gradient is computed in fp16.")
+    return Reply(RANGE, State.BAD if worst.harmful else State.GOOD, f"{tell_range(worst)}{_tell_flush(found)}")
+
+
+def clipping(inspection: Inspection) -> Reply:
+    """Whether gradients are clipped after the loss scale was taken out of them."""
+    found = inspection.scaling
+    if not found.courses:
+        return Reply(CLIPPING, State.ABSENT, "There is no loss scale that clipping could meet.")
+    if not found.clipped:
+        if Phase.OPTIMIZER not in inspection.view.phases():
+            return Reply(
+                CLIPPING,
+                State.UNKNOWN,
+                "Whether gradients are clipped before they are unscaled cannot be told: the capture has no phase "
+                "optimizer; capture with --phases all.",
+            )
+        return Reply(CLIPPING, State.ABSENT, "Gradients are not clipped with torch's functions.")
+    wrong = [clip for clip in found.clips if not clip.meant]
+    if wrong:
+        return Reply(
+            CLIPPING,
+            State.BAD,
+            f"In {wording.steps(clip.step for clip in wrong)} gradients are clipped while they carry the loss scale.",
+        )
+    return Reply(CLIPPING, State.GOOD, f"Clipping in {wording.steps(found.clipped)} leaves the loss scale out.")
+
+
+def skipped_steps(inspection: Inspection) -> Reply:
+    """What overflowed in each skipped step, and whether the parameters stayed as they were."""
+    found = inspection.scaling
+    if not found.courses:
+        return Reply(SKIPPED, State.ABSENT, "No loss scale is in use, so no step is skipped for one.")
+    if found.applied:
+        steps = wording.steps(one.step for one in found.applied)
+        return Reply(SKIPPED, State.BAD, f"The parameters move in {steps}, which overflowed and had to be skipped.")
+    skipped = sorted({step for course in found.courses for step in course.skipped})
+    if not skipped and not found.overflowed:
+        return Reply(SKIPPED, State.GOOD, "No step was skipped.")
+    if not found.overflowed:
+        return Reply(
+            SKIPPED,
+            State.UNKNOWN,
+            f"{wording.steps(skipped).capitalize()} {'was' if len(skipped) == 1 else 'were'} skipped and not captured: "
+            f"what overflowed cannot be told. {capture_skips(skipped)}",
+        )
+    by_key: dict[tuple[Phase, str, str] | None, list[int]] = {}
+    for step, key in sorted(found.overflowed.items()):
+        by_key.setdefault(None if key is None else (key.phase, key.name, key.slot), []).append(step)
+    told = "; ".join(_tell_overflow(steps, key) for key, steps in list(by_key.items())[:3])
+    kept = ""
+    if found.checked:
+        kept = f" The parameters stay as they were in {wording.steps(found.checked)}."
+    return Reply(SKIPPED, State.GOOD, f"{wording.plural(len(skipped), 'step')} skipped: {told}.{kept}")
+
+
+def capture_skips(skipped: Sequence[int]) -> str:
+    """How to see what overflows in skipped steps that were not captured."""
+    asked = ",".join(str(step) for step in skipped[:3])
+    return (
+        f"Capture them: `align capture --steps {asked} ...` in a run of the same seed, or `align capture-now RUN.h5` "
+        "while it is happening."
+    )
+
+
+def tell_range(worst: StepUnderflow) -> str:
+    """The gradient that fp16 holds worst, and the loss scales that would fit."""
+    layer = worst.worst
+    if layer.zeros == 1.0:
+        return f"Step {worst.step}, {_at(worst.scale)}: from {layer.key.name} {layer.key.slot} on all gradients are 0."
+    told = (
+        f"Step {worst.step}, {_at(worst.scale)}: what fp16 holds worst is {layer.key.name} "
+        f"{layer.key.slot}, rounded by {_share(layer.error)} ({wording.percent(layer.zeros)} zeros, "
+        f"{wording.percent(layer.subnormals)} of the rest below 6.1e-5)."
+    )
+    return f"{told}{tell_scales(worst)}"
+
+
+def tell_scales(step: StepUnderflow) -> str:
+    """A sentence on the loss scales that would fit, after a blank."""
+    lowest = max(step.lowest, 1.0)
+    if step.lost or not lowest <= step.highest:
+        return f" Scales up to {_scale(step.highest)} leave room above." if step.highest > 0.0 else ""
+    return f" Loss scales from {_scale(lowest)} to {_scale(step.highest)} would hold these gradients."
+
+
+def tables(inspection: Inspection) -> tuple[Table, ...]:
+    """The fp16 gradients of the worst step, layer by layer, and the changes of the loss scale."""
+    return (*_range_table(inspection), *_scale_table(inspection))
+
+
+def _range_table(inspection: Inspection) -> tuple[Table, ...]:
+    worst = inspection.underflow.worst
+    if worst is None:
+        return ()
+    layers = sorted(worst.layers, key=lambda layer: -layer.error)[:ROWS]
+    return (
+        Table(
+            "fp16_range",
+            "Gradients in fp16",
+            f"Step {worst.step}: how far rounding to the smallest fp16 numbers changes each gradient, the worst first.",
+            (
+                Column("gradient", Shown.NAME),
+                Column("zeros", Shown.SHARE),
+                Column("below 6.1e-5", Shown.SHARE),
+                Column("rounded by", Shown.RELATIVE),
+                Column("largest", Shown.NUMBER),
+                Column("scale needed", Shown.SCALE),
+            ),
+            tuple(
+                (
+                    f"{layer.key.name} {layer.key.slot}",
+                    layer.zeros,
+                    layer.subnormals,
+                    layer.error,
+                    layer.largest,
+                    layer.needs,
+                )
+                for layer in layers
+            ),
+            question=RANGE,
+        ),
+    )
+
+
+def _scale_table(inspection: Inspection) -> tuple[Table, ...]:
+    moves = [move for course in inspection.scaling.courses for move in course.moves]
+    if not moves:
+        return ()
+    overflowed = inspection.scaling.overflowed
+    rows = tuple(
+        (move.step, move.before, move.after, move.skipped, _named(overflowed.get(move.step))) for move in moves[:ROWS]
+    )
+    return (
+        Table(
+            "loss_scale_moves",
+            "Changes of the loss scale",
+            "Every change, with what overflowed first where the step was captured.",
+            (
+                Column("step", Shown.COUNT),
+                Column("before", Shown.SCALE),
+                Column("after", Shown.SCALE),
+                Column("skipped", Shown.TEXT),
+                Column("overflows first", Shown.NAME),
+            ),
+            rows,
+            question=LOSS_SCALE,
+            curve=Curve.LOSS_SCALE,
+        ),
+    )
+
+
+def _named(key: TensorKey | None) -> str | None:
+    return None if key is None else f"{key.phase}: {key.name} {key.slot}"
+
+
+def _tell(course: Course) -> str:
+    """`65,536 (2^16) at step 0, 32,768 (2^15) after step 19; 1 of 20 steps skipped (step 0), 0 growths`."""
+    rows, skipped = course.rows, course.skipped
+    grown = sum(move.halvings < 0.0 for move in course.moves)
+    named = f" ({wording.steps(skipped)})" if 0 < len(skipped) <= 5 else ""  # noqa: PLR2004 - a list that is read
+    by_hand = " (made by the script)" if course.by_hand else ""
+    return (
+        f"{_scale(course.first_scale)} at step {rows[0].step}, {_scale(course.last_scale)} after step "
+        f"{rows[-1].step}{by_hand}; {wording.count(len(skipped))} of {wording.plural(len(rows), 'step')} "
+        f"skipped{named}, {wording.plural(grown, 'growth')}."
+    )
+
+
+def _odd(problems: Sequence[object]) -> str:
+    return f" {wording.plural(len(problems), 'warning')} below." if problems else ""
+
+
+def _tell_flush(found: Underflow) -> str:
+    if not found.flushes:
+        return ""
+    return " This device makes 0 of numbers below 6.1e-5 (it has no subnormals)."
+
+
+def _tell_overflow(steps: Sequence[int], key: tuple[Phase, str, str] | None) -> str:
+    if key is None:
+        return f"what overflowed in {wording.steps(steps)} was not captured"
+    phase, name, slot = key
+    return f"in {wording.steps(steps)} {name} {slot} ({phase}) is the first that is not finite"
+
+
+def _share(error: float) -> str:
+    """An error as percent; what is below the rounding of float16 itself is not told in full."""
+    return wording.percent(error) if error >= NEGLIGIBLE else "less than 0.01 %"
+
+
+def _at(scale: float) -> str:
+    return "no loss scale" if scale == 1.0 else f"loss scale {_scale(scale)}"
+
+
+def _scale(scale: float) -> str:
+    return wording.loss_scale(scale)

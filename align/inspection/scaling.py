@@ -1,0 +1,113 @@
+"""How one run scales its loss: the course of each scale, clipping under it, updates that it should have prevented."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from align.applied_skips import BEFORE, AppliedSkip, Moments, Owner, applied_skip, overflow_found, scale_lowered
+from align.clipping import CLIP, ScaledClip, scaled_clip
+from align.inspection.loss_scale import Course, scale_courses
+from align.inspection.nonfinite import first_nonfinite
+from align.inspection.scale_problems import ScaleProblem, problems
+from align.inspection.view import RunView, StepView
+from align.records import INIT_STEP, Fact, Phase, TensorKey, TensorRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What one run does with its loss scale.
+
+    `problems` are those of its scales. `clipped` are the captured steps that clip at all, `clips` those that clip what
+    still carries the scale. `overflowed` are the captured steps in which the scaler found an overflow, with the first
+    tensor that was not finite, `applied` those of them whose update was made, `checked` those of which that is known.
+    """
+
+    courses: tuple[Course, ...]
+    problems: tuple[ScaleProblem, ...]
+    clipped: tuple[int, ...]
+    clips: tuple[ScaledClip, ...]
+    overflowed: Mapping[int, TensorKey | None]
+    checked: tuple[int, ...]
+    applied: tuple[AppliedSkip, ...]
+
+
+def scaling(view: RunView) -> Scaling:
+    """Read the timeline and the captured steps of a run."""
+    facts: dict[int, Sequence[Fact]] = {step: view.step(step).facts for step in view.steps}
+    courses = scale_courses(view.timeline, facts)
+    rows = {row.step: row for row in view.timeline}
+    clipped = tuple(step for step, found in facts.items() if any(_is_clip(fact) for fact in found))
+    clips = (
+        scaled_clip(step, facts[step], rows.get(step), (*_phase(view, step, Phase.GRADIENT), *_updates(view, step)))
+        for step in clipped
+    )
+    skipped = {step for course in courses for step in course.skipped}
+    overflowed = [
+        step
+        for step in view.steps
+        if overflow_found(facts[step])
+        or step in skipped
+        or scale_lowered(facts[step], _phase(view, step, Phase.GRADIENT))
+    ]
+    moments = [one for step in overflowed if (one := moments_of(view, step)) is not None]
+    return Scaling(
+        courses,
+        tuple(problem for course in courses for problem in problems(course, facts)),
+        clipped,
+        tuple(clip for clip in clips if clip is not None),
+        {step: _first_overflow(view, step) for step in overflowed},
+        tuple(one.step for one in moments),
+        tuple(applied for one in moments if (applied := applied_skip(one)) is not None),
+    )
+
+
+def moments_of(view: RunView, step: int) -> Moments | None:
+    """The parameters and states around a step; None where they are not known as it begins, or as it ends."""
+    before = _parameters(view.step(step - 1)) if step - 1 in view.steps else _initial(view) if step == 0 else {}
+    after = _parameters(view.step(step))
+    if not before or not after:
+        return None
+    kept = step - 1 in view.steps
+    states = _states(view.step(step - 1), "") if kept else _states(view.step(step), BEFORE)
+    here = view.step(step)
+    taken = here.by_phase[Phase.UPDATE] or here.by_phase[Phase.GRADIENT]
+    return Moments(step, before, after, states, _states(here, ""), _by_owner(taken), here.facts)
+
+
+def _initial(view: RunView) -> dict[Owner, TensorRecord]:
+    return _by_owner(record for record in view.initial if record.key.step == INIT_STEP)
+
+
+def _parameters(step: StepView) -> dict[Owner, TensorRecord]:
+    return _by_owner(step.by_phase[Phase.PARAM])
+
+
+def _states(step: StepView, suffix: str) -> dict[Owner, TensorRecord]:
+    found = {}
+    for record in step.by_phase[Phase.OPTIMIZER]:
+        name, slot = record.key.name, record.key.slot
+        if slot.endswith(BEFORE) == bool(suffix):
+            found[name, slot.removesuffix(suffix) if suffix else slot] = record
+    return found
+
+
+def _by_owner(records: Iterator[TensorRecord] | Sequence[TensorRecord]) -> dict[Owner, TensorRecord]:
+    return {(record.key.name, record.key.slot): record for record in records}
+
+
+def _phase(view: RunView, step: int, phase: Phase) -> tuple[TensorRecord, ...]:
+    return view.step(step).by_phase[phase]
+
+
+def _updates(view: RunView, step: int) -> tuple[TensorRecord, ...]:
+    return _phase(view, step, Phase.UPDATE)
+
+
+def _is_clip(fact: Fact) -> bool:
+    return fact.key.phase is Phase.OPTIMIZER and fact.key.name == CLIP
+
+
+def _first_overflow(view: RunView, step: int) -> TensorKey | None:
+    start = first_nonfinite(view.step(step), view.modules)
+    return start.key if start is not None else None

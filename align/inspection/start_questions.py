@@ -1,0 +1,67 @@
+"""The questions about what a run starts with: its checkpoint, its data."""
+
+from __future__ import annotations
+
+from align import wording
+from align.inspection.inspection import Inspection
+from align.loading import first_loads, left_out
+from align.records import Reply, State
+
+CHECKPOINT, DATA = "checkpoint", "data"
+
+
+def checkpoint(inspection: Inspection) -> Reply:
+    """Whether load_state_dict filled all parameters."""
+    loads = first_loads(inspection.view.run.loads)
+    if not loads:
+        return Reply(CHECKPOINT, State.ABSENT, "load_state_dict was not called before the first step.")
+    found = left_out(loads)
+    if found is not None and found.get("prefix"):
+        return Reply(
+            CHECKPOINT,
+            State.BAD,
+            f"{wording.count(int(found['missing']))} parameters and buffers were not filled: the keys begin with "
+            f"'{found['prefix']}' on one side only.",
+        )
+    keys = wording.plural(sum(int(load["keys"]) for load in loads), "key")
+    missing, unexpected = (sum(int(load[name]) for load in loads) for name in ("missing", "unexpected"))
+    if missing or unexpected:
+        return Reply(
+            CHECKPOINT,
+            State.UNKNOWN,
+            f"Whether what was left out is meant cannot be told: of {keys} the model has not "
+            f"{wording.count(unexpected)}, and {wording.count(missing)} of its own were not given.",
+        )
+    return Reply(CHECKPOINT, State.GOOD, f"All {keys} of the checkpoint were taken, and none was missing.")
+
+
+def data(inspection: Inspection) -> Reply:
+    """Whether each epoch has an order of its own."""
+    found = inspection.epochs
+    odd = found.copies is not None or (found.repeated is not None and found.shuffles is not False)
+    if not odd and not found.shuffles:
+        return Reply(DATA, State.ABSENT, "No DataLoader that shuffles was captured.")
+    if found.copies is not None:
+        return Reply(
+            DATA, State.BAD, f"Each of {found.copies.workers} workers reads the whole dataset: batches come once more."
+        )
+    if found.repeated is not None:
+        return Reply(
+            DATA,
+            State.BAD if found.repeated.shuffles else State.UNKNOWN,
+            f"After {wording.plural(found.repeated.period, 'batch', 'batches')} the data come again in the same order.",
+        )
+    captured = wording.plural(found.captured, "batch", "batches")
+    if found.length is None or found.captured < found.length + 2:
+        whole = f" of {wording.count(found.length)}" if found.length is not None else ""
+        return Reply(
+            DATA,
+            State.UNKNOWN,
+            f"Whether the order changes from epoch to epoch cannot be told of {captured}{whole}; capture more than an "
+            f"epoch with --phases input --steps 0:{_steps(found.length)}.",
+        )
+    return Reply(DATA, State.GOOD, f"The order of the data changes: {captured} of more than an epoch do not repeat.")
+
+
+def _steps(length: int | None) -> str:
+    return "" if length is None else str(length + 2)
