@@ -91,6 +91,18 @@ def fact_text(value: Any, phrases: Phrases) -> str:
     return visible(str(value))
 
 
+def fact_name(name: str) -> str:
+    """The name of a fact as a reader sees it."""
+    return visible(name.replace("_", " ") if name in _PLAIN else name)
+
+
+def known_facts(run: RunInfo, phrases: Phrases) -> tuple[tuple[str, str], ...]:
+    """The facts of one run that are known, as names and values."""
+    facts = run_facts(run)
+    texts = ((fact_name(name), fact_text(facts[name], phrases)) for name in sorted(facts, key=_rank))
+    return tuple((name, text) for name, text in texts if text != phrases["not_recorded"])
+
+
 def compare_facts(reference: RunInfo, candidate: RunInfo, phrases: Phrases) -> tuple[Fact, ...]:
     """The facts of both runs: those that differ first."""
     left, right = run_facts(reference), run_facts(candidate)
@@ -98,8 +110,7 @@ def compare_facts(reference: RunInfo, candidate: RunInfo, phrases: Phrases) -> t
     for name in sorted({*left, *right}, key=_rank):
         one, other = left.get(name), right.get(name)
         differs = one != other and name not in EXPECTED_TO_DIFFER
-        label = visible(name.replace("_", " ") if name in _PLAIN else name)
-        facts.append(Fact(label, fact_text(one, phrases), fact_text(other, phrases), differs))
+        facts.append(Fact(fact_name(name), fact_text(one, phrases), fact_text(other, phrases), differs))
     known = [fact for fact in facts if {fact.reference, fact.candidate} != {phrases["not_recorded"]}]
     return tuple(sorted(known, key=lambda fact: not fact.differs))
 

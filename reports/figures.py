@@ -40,7 +40,7 @@ MOST_MARKED_STEPS = 40
 def panel_figure(panel: Panel, number: int, phrases: Phrases) -> Markup:
     """The differences of one panel in execution order."""
     words: dict[str, str] = {"@y": phrases["axis_relative"], "@x": phrases["axis_order"], "@first": panel.first_label}
-    figure, axes = _figure(2.9)
+    figure, axes = new_figure(2.9)
     low, high = _limits(panel.points)
     axes.set_yscale("log")
     axes.set_ylim(low, high)
@@ -54,12 +54,12 @@ def panel_figure(panel: Panel, number: int, phrases: Phrases) -> Markup:
     axes.set_xticklabels(tokens, ha="left")
     words.update(zip(tokens, (label for _, label in panel.labels), strict=True))
     axes.yaxis.set_major_formatter(lambda value, _: _power(value))
-    return _svg(figure, f"d{number}", words)
+    return as_svg(figure, f"d{number}", words)
 
 
 def loss_figure(curves: Curves, phrases: Phrases) -> Markup:
     """The losses of both runs."""
-    figure, axes = _figure(2.6)
+    figure, axes = new_figure(2.6)
     if curves.compared is not None:
         axes.axvspan(curves.compared[0] - 0.5, curves.compared[1] + 0.5, color=BAND, linewidth=0)
     styles: tuple[tuple[Sequence[tuple[int, float]], dict[str, Any]], ...] = (
@@ -77,10 +77,11 @@ def loss_figure(curves: Curves, phrases: Phrases) -> Markup:
     axes.set_xlim(min(steps) - 0.5, max(steps) + 0.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.ticklabel_format(useOffset=False, style="plain")
-    return _svg(figure, "loss", {"@y": phrases["axis_loss"], "@x": phrases["axis_step"]})
+    return as_svg(figure, "loss", {"@y": phrases["axis_loss"], "@x": phrases["axis_step"]})
 
 
-def _figure(height: float) -> tuple[Any, Any]:
+def new_figure(height: float) -> tuple[Any, Any]:
+    """An empty figure of matplotlib with its axes, in the manner of the page; `@x` and `@y` stand for the titles."""
     # matplotlib takes half a second to import: only the page pays for it.
     from matplotlib.figure import Figure
 
@@ -162,7 +163,7 @@ def _power(value: float) -> str:
     return f"{value:g}" if 0.01 <= value <= 100 else f"1e{round(math.log10(value))}"  # noqa: PLR2004
 
 
-def _svg(figure: Any, prefix: str, words: Mapping[str, str]) -> Markup:
+def as_svg(figure: Any, prefix: str, words: Mapping[str, str]) -> Markup:
     """The figure as one element of the page: its own ids, the page's colours, no size and no address."""
     from matplotlib import rc_context
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-import re
-from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from align import wording
 from align.reports.page_data import page_data
 from align.reports.phrases import ENGLISH, Phrases
 from align.reports.rows import STATUS_SIGNS, focus_index, step_text, window
 from align.reports.series import Curves, Panel, Point, make_curves, make_panels, shown_step
+from align.reports.templating import SIGNS, resource, templates
 from align.reports.timeline_table import make_timeline
 from align.reports.view import STATIC_ROWS, make_page
 from align.reports.visible import visible
@@ -25,8 +22,6 @@ from align.reports.visible import visible
 if TYPE_CHECKING:
     from align.records import DiffResult
 
-SIGNS = {"error": "\u2715", "warning": "\u25b2", "note": "i", "pass": "\u2713", "unknown": "\u25cb"}
-"""The sign of each badge: colour never speaks alone."""
 LOSS_ROWS = 20
 SMALLEST_LOSS = 1e-3
 """Differences of losses below this are written with an exponent."""
@@ -34,17 +29,17 @@ SMALLEST_LOSS = 1e-3
 
 def diff_page(result: DiffResult, phrases: Phrases = ENGLISH) -> str:
     """The whole page as text."""
-    script = _resource("page.js")
+    script = resource("page.js")
     start = window(len(result.comparisons), focus_index(result), STATIC_ROWS).start
     return (
-        _environment()
+        templates()
         .get_template("page.html.j2")
         .render(
             page=make_page(result, phrases),
             t=phrases,
             signs=SIGNS,
             status_signs={str(status): sign for status, sign in STATUS_SIGNS.items()},
-            style=Markup(_resource("page.css")),  # noqa: S704 - our own file
+            style=Markup(resource("page.css")),  # noqa: S704 - our own file
             script=Markup(script),  # noqa: S704 - our own file
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
             data=Markup(page_data(result, start, phrases)),  # noqa: S704 - escaped for a script element
@@ -55,29 +50,6 @@ def diff_page(result: DiffResult, phrases: Phrases = ENGLISH) -> str:
             count=wording.count,
         )
     )
-
-
-@lru_cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_resource),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["marked"] = marked
-    return environment
-
-
-def marked(sentence: str) -> Markup:
-    """The sentence escaped, with what stands between backticks as code."""
-    escaped = str(escape(sentence))
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", escaped))  # noqa: S704 - escaped one line above
-
-
-def _resource(name: str) -> str:
-    return (resources.files("align.reports") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _difference(result: DiffResult, phrases: Phrases) -> dict[str, Any]:

@@ -5,33 +5,84 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 
 from align.records import State
-from align.reports.visible import visible
+from align.reports.card_lines import Above, findings_and_notes
+from align.reports.inspect_view import Answer, InspectPage, make_inspect_page
+from align.reports.lines import STYLES, WIDTH, Line, Screen, cut, fitted, plain, print_lines, wrapped
+from align.reports.phrases import ENGLISH, Phrases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from align.records import InspectResult
 
-MARKS = {State.GOOD: "ok", State.BAD: "bad", State.UNKNOWN: "?", State.ABSENT: "-"}
+MARKS = {State.GOOD: "ok", State.BAD: "BAD", State.UNKNOWN: "?", State.ABSENT: "-"}
+MARK_STYLES = {State.GOOD: "", State.BAD: STYLES["error"], State.UNKNOWN: "", State.ABSENT: ""}
+QUESTION_WIDTH = 24
+ROOM = 22
+"""Lines that the questions may take of a screen, so that findings have as many."""
 
 
-def inspect_text(result: InspectResult) -> str:
-    """The whole text of an inspection, without colour."""
-    return "".join(f"{line}\n" for line in _lines(result))
+def inspect_text(result: InspectResult, phrases: Phrases = ENGLISH, width: int = WIDTH, *, whole: bool = False) -> str:
+    """The text of an inspection without colour: what fits on a screen, or the whole."""
+    return plain(_lines(make_inspect_page(result, phrases), phrases, Screen(width, whole)))
 
 
-def print_inspection(result: InspectResult, stream: IO[str]) -> None:
-    """Write the text to a stream."""
-    stream.write(inspect_text(result))
+def print_inspection(
+    result: InspectResult, stream: IO[str], phrases: Phrases = ENGLISH, *, whole: bool = False
+) -> None:
+    """Write the text to a stream, with colour when it is a terminal."""
+    page = make_inspect_page(result, phrases)
+    print_lines(lambda screen: _lines(page, phrases, screen), stream, whole=whole)
 
 
-def _lines(result: InspectResult) -> Iterator[str]:
-    yield f"{result.verdict.value.upper()}  {', '.join(result.paths)}"
-    yield visible(result.summary)
-    yield ""
-    for reply in result.replies:
-        yield f"  {MARKS[reply.state]:>3}  {reply.question:<16} {visible(reply.sentence)}"
-    for finding in result.findings:
-        yield f"  {finding.severity} {finding.code} {finding.label}"
-        yield f"    {visible(finding.summary)}"
-        yield f"    What to do: {visible(finding.advice)}"
+def _lines(page: InspectPage, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+    above = [*_head(page, phrases, screen), *_questions(page.answers, phrases, screen)]
+    yield from above
+    said = frozenset({page.sentence, page.next_step})
+    yield from findings_and_notes(page.cards, page.notes, Above(len(above), said), screen, phrases)
+
+
+def _head(page: InspectPage, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+    where = phrases["on_device"].format(path=page.path, device=page.device)
+    yield from wrapped(f"{where}: {page.steps_line}", screen.width, style=STYLES[page.role], first=f"{page.verdict}  ")
+    yield from wrapped(page.sentence, screen.width)
+    if page.next_step:
+        yield from wrapped(f"{phrases['next_step']}: {page.next_step}", screen.width, style="bold")
+    yield from wrapped(page.comparable, screen.width)
+
+
+def _questions(answers: Sequence[Answer], phrases: Phrases, screen: Screen) -> Iterator[Line]:
+    """One entry a question; what is not to be asked of this run is named in one line."""
+    if not answers:
+        return
+    yield "", ""
+    yield phrases["questions"], "bold"
+    asked = [answer for answer in answers if screen.whole or answer.state is not State.ABSENT]
+    size = min(QUESTION_WIDTH, max((len(answer.question) for answer in asked), default=0))
+    entries = [list(_entry(answer, size, screen)) for answer in asked]
+    if not screen.whole:
+        forms = [
+            [entry] if answer.state is State.BAD else [_cut(entry, screen), entry]
+            for answer, entry in zip(asked, entries, strict=True)
+        ]
+        entries = [list(entry) for entry in fitted(forms, ROOM)]
+    for entry in entries:
+        yield from entry
+    absent = [answer.question for answer in answers if answer.state is State.ABSENT and not screen.whole]
+    if absent:
+        sentence = phrases["questions_absent"].format(questions=", ".join(absent))
+        yield from wrapped(sentence, screen.width, " " * 7, first=f"  {MARKS[State.ABSENT]:<3}  ")
+
+
+def _entry(answer: Answer, size: int, screen: Screen) -> Iterator[Line]:
+    first = f"  {MARKS[answer.state]:<3}  {answer.question:<{size}}  "
+    style = MARK_STYLES[answer.state]
+    yield from wrapped(answer.sentence, screen.width, " " * (size + 9), style, first=first)
+
+
+def _cut(entry: Sequence[Line], screen: Screen) -> list[Line]:
+    """An entry in one line."""
+    if len(entry) <= 1:
+        return list(entry)
+    (text, style), *rest = entry
+    return [(cut(" ".join([text, *(line.strip() for line, _ in rest)]), screen.width), style)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from align.reports import inspect_phrases
+
 Phrases = Mapping[str, str]
 
 ENGLISH: Phrases = {
@@ -38,7 +40,13 @@ ENGLISH: Phrases = {
     "no_visible_effect": "The smallest effect that this comparison could have seen is not known.",
     "consequences_one": "1 later tensor differs because of it.",
     "consequences_many": "{count} later tensors differ because of it.",
+    "explains_one": "Explains 1 more finding: {labels}.",
+    "explains_many": "Explains {count} more findings: {labels}.",
+    "rank": "rank {rank}",
+    "on_ranks": "Found on ranks {ranks}.",
     "findings": "Findings",
+    "findings_more": "and {count} more: --all shows them.",
+    "notes_more": "{count} more: --all shows them.",
     "no_finding": "No finding.",
     "what_to_do": "What to do",
     "evidence": "Evidence",
@@ -253,6 +261,7 @@ ENGLISH: Phrases = {
     "note_trouble": "The {side}'s capture notes: {note}",
     "note_moved": "The {side}'s parameters were on {found}, although the run was asked to use {asked}.",
     "footer": "Made by align {version} from one comparison. This file needs no network and no script.",
+    **inspect_phrases.ENGLISH,
 }
 
 LANGUAGES: Mapping[str, Phrases] = {"en": ENGLISH}

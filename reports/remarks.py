@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from align.reports.phrases import Phrases
 
 
-_COMPARED = frozenset(str(phase) for phase in Phase) - {"optimizer", "scaler", "rng"}
+COMPARED = frozenset(str(phase) for phase in Phase) - {"optimizer", "scaler", "rng"}
 """The phases whose tensors are compared; the others only explain, and older captures do not have them."""
 
 
@@ -36,8 +36,8 @@ def notes(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
     return (
         *_measured_floor(result, phrases),
         *_same(result, phrases),
+        *(sentence for side in sides for sentence in side_notes(*side, phrases)),
         *pairing_notes(result, phrases),
-        *(sentence for side in sides for sentence in _side_notes(*side, phrases)),
     )
 
 
@@ -118,20 +118,25 @@ def _where(on: Sequence[str | None], sides: Sequence[tuple[str | None, RunInfo]]
     return phrases["same_in_both"] if len(on) == len(sides) else phrases["same_in_one"].format(side=on[0])
 
 
-def _side_notes(side: str, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Phrases) -> Iterator[str]:
+def side_notes(side: str | None, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Phrases) -> Iterator[str]:
+    """What a reader has to know of one run, named by a word; a run that stands alone needs none."""
+    for key, words in _troubles(run, timeline):
+        prefix = "note_run" if side is None else "note"
+        yield phrases[f"{prefix}_{key}"].format(side=side, **words)
+
+
+def _troubles(run: RunInfo, timeline: tuple[TimelineRow, ...]) -> Iterator[tuple[str, dict[str, object]]]:
     if run.simulated:
-        yield phrases["note_simulated"].format(side=side)
+        yield "simulated", {}
     if run.outcome == "unfinished":
         last = timeline[-1].step if timeline else run.steps_seen - 1
-        key = "note_unfinished" if last >= 0 else "note_unfinished_empty"
-        yield phrases[key].format(side=side, step=last)
+        yield ("unfinished", {"step": last}) if last >= 0 else ("unfinished_empty", {})
     elif run.outcome.startswith("exception"):
-        yield phrases["note_exception"].format(side=side, outcome=visible(run.outcome).rstrip("."))
+        yield "exception", {"outcome": visible(run.outcome).rstrip(".")}
     if run.parameters_on and run.parameters_on.split(":")[0] != run.device_type:
-        found = visible(run.parameters_on)
-        yield phrases["note_moved"].format(side=side, found=found, asked=visible(run.device_type))
+        yield "moved", {"found": visible(run.parameters_on), "asked": visible(run.device_type)}
     for note in run.notes:
-        yield phrases["note_trouble"].format(side=side, note=visible(note))
+        yield "trouble", {"note": visible(note)}
 
 
 def judged(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
@@ -180,7 +185,7 @@ def unseen(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
     for side, run in ((phrases["Reference"], result.reference), (phrases["Candidate"], result.candidate)):
         if run.detail == Detail.STATS:
             sentences.append(phrases["unseen_stats"].format(side=side))
-        if run.phases and not set(run.phases) >= _COMPARED:
+        if run.phases and not set(run.phases) >= COMPARED:
             sentences.append(phrases["unseen_phases"].format(side=side, phases=visible(", ".join(run.phases))))
     if max(result.reference.world_size, result.candidate.world_size) > 1:
         world = max(result.reference.world_size, result.candidate.world_size)

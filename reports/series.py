@@ -177,21 +177,24 @@ def make_curves(result: DiffResult) -> Curves:
     """The loss curves of a comparison."""
     steps = [pair.key.step for pair in result.comparisons if pair.key.step != INIT_STEP]
     return Curves(
-        reference=_curve(result.reference_timeline),
-        candidate=_curve(result.candidate_timeline),
+        reference=_losses(result.reference_timeline),
+        candidate=_losses(result.candidate_timeline),
         compared=(min(steps), max(steps)) if steps else None,
     )
 
 
-def _curve(timeline: Sequence[TimelineRow]) -> tuple[tuple[int, float], ...]:
-    """All losses, or the lowest and the highest of each stretch of steps, in their order."""
-    losses = [(row.step, row.loss) for row in timeline]
-    if len(losses) <= MOST_STEPS:
-        return tuple(losses)
+def _losses(timeline: Sequence[TimelineRow]) -> tuple[tuple[int, float], ...]:
+    return curve([(row.step, row.loss) for row in timeline])
+
+
+def curve(points: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """All points, or the lowest and the highest of each stretch of steps, in their order."""
+    if len(points) <= MOST_STEPS:
+        return tuple(points)
     kept = []
     stretches = MOST_STEPS // 2
     for number in range(stretches):
-        stretch = losses[number * len(losses) // stretches : (number + 1) * len(losses) // stretches]
+        stretch = points[number * len(points) // stretches : (number + 1) * len(points) // stretches]
         known = [entry for entry in stretch if math.isfinite(entry[1])] or stretch[:1]
         kept.extend(sorted({min(known, key=lambda entry: entry[1]), max(known, key=lambda entry: entry[1])}))
     return tuple(kept)

@@ -140,10 +140,6 @@ def _known(number: float, text: str) -> str:
     return "" if math.isnan(number) else text
 
 
-def _duration(seconds: float) -> str:
-    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:,.2f} s"
-
-
 _TIMELINE: tuple[tuple[str, bool, Callable[[TimelineRow], str]], ...] = (
     ("step", True, lambda row: str(row.step)),
     ("loss", True, lambda row: _known(row.loss, wording.loss(row.loss))),
@@ -153,7 +149,7 @@ _TIMELINE: tuple[tuple[str, bool, Callable[[TimelineRow], str]], ...] = (
     ("gradient norm", True, lambda row: _known(row.gradient_norm, wording.value(row.gradient_norm))),
     ("clip norm", False, lambda row: _known(row.clip_norm, wording.value(row.clip_norm))),
     ("clip limit", False, lambda row: _known(row.clip_limit, wording.value(row.clip_limit))),
-    ("time", True, lambda row: _known(row.seconds, _duration(row.seconds))),
+    ("time", True, lambda row: _known(row.seconds, wording.seconds(row.seconds))),
     ("remarks", True, _timeline_remarks),
 )
 """The columns of the timeline: title, whether it is there without a value, and the text of a row."""

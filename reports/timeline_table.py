@@ -1,4 +1,4 @@
-"""The timelines of both runs as one table: a value that both have stands once."""
+"""Timelines as tables: of two runs a value that both have stands once; of one run all that is known."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from align import wording
+from align.reports.rows import window
+from align.reports.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from align.records import DiffResult, TimelineRow
+    from align.records import DiffResult, InspectResult, TimelineRow
     from align.reports.phrases import Phrases
 
 MOST_ROWS = 20
+MOST_ROWS_OF_ONE = 40
+"""Of one run, whose table has one value a cell."""
 UNKNOWN = "\u2013"
 BETWEEN = " / "
 
@@ -38,12 +42,27 @@ def make_timeline(result: DiffResult, phrases: Phrases) -> TimelineTable:
         (name, [_cell(cell, ours.get(step), theirs.get(step), phrases) for step in steps])
         for name, cell in _COLUMNS.items()
     ]
+    return _table(steps, columns, len(every) - len(steps), phrases)
+
+
+def make_run_timeline(result: InspectResult, phrases: Phrases) -> TimelineTable:
+    """The steps around the first wrong place, else the first ones, with the columns of which anything is known."""
+    wrong = None if result.first is None else result.first.step
+    focus = next((place for place, row in enumerate(result.timeline) if row.step == wrong), None)
+    shown = [result.timeline[place] for place in window(len(result.timeline), focus, MOST_ROWS_OF_ONE)]
+    columns = [(name, [cell(row, phrases) for row in shown]) for name, cell in _RUN_COLUMNS.items()]
+    return _table([row.step for row in shown], columns, len(result.timeline) - len(shown), phrases)
+
+
+def _table(
+    steps: Sequence[int], columns: Sequence[tuple[str, Sequence[str]]], more: int, phrases: Phrases
+) -> TimelineTable:
     known = [(name, cells) for name, cells in columns if any(cells)]
     if not known:
         return TimelineTable()
     titles = (phrases["col_step"], *(phrases[f"timeline_{name}"] for name, _ in known))
     rows = zip(map(str, steps), *(cells for _, cells in known), strict=True)
-    return TimelineTable(titles, tuple(rows), len(every) - len(steps))
+    return TimelineTable(titles, tuple(rows), more)
 
 
 def _cell(
@@ -83,5 +102,14 @@ _COLUMNS: dict[str, Callable[[TimelineRow, Phrases], str]] = {
     "gradient_norm": _number("gradient_norm", wording.value),
     "clip_norm": _number("clip_norm", wording.value),
     "clip_limit": _number("clip_limit", wording.value),
+    "remarks": _remarks,
+}
+
+_RUN_COLUMNS: dict[str, Callable[[TimelineRow, Phrases], str]] = {
+    "loss": _number("loss", wording.loss),
+    **{name: cell for name, cell in _COLUMNS.items() if name != "remarks"},
+    "seconds": _number("seconds", wording.seconds),
+    "micros": lambda row, _: str(row.micros) if row.micros > 1 else "",
+    "optimizer": lambda row, _: visible(row.optimizer),
     "remarks": _remarks,
 }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from align import wording
 from align.records import INIT_STEP, Status, Verdict
 from align.reports import remarks, rows
+from align.reports.cards import Card, make_cards
 from align.reports.facts import Fact, compare_facts, device_text
 from align.reports.pairing_remarks import PairingRow, pairing_rows
 from align.reports.phrases import ENGLISH, Phrases
@@ -17,7 +18,7 @@ from align.reports.rows import Row
 from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
-    from align.records import DiffResult, Finding, Place, RunInfo, TensorKey
+    from align.records import DiffResult, RunInfo, TensorKey
 
 AROUND = 9
 """Rows that the terminal shows."""
@@ -25,11 +26,7 @@ STATIC_ROWS = 200
 """Rows that the page holds as plain HTML."""
 EXAMPLES = 20
 """Keys listed of the tensors that only one side has."""
-DIFFERENCES = ("relative", "floor", "unit", "effect", "difference", "error", "cosine", "share")
-"""Words in the names of evidence that is read as a difference, to two digits."""
 WHAT_WAS_SEEN = "within-noise"
-OF_OPTIMIZER = frozenset({"optimizer", "scaler", "rng"})
-"""Phases of facts that belong to no module's code."""
 COUNT_THEMSELVES = frozenset({"nan-origin", "shape-differs"})
 """Findings whose sentence says already how many other tensors are concerned."""
 
@@ -38,22 +35,6 @@ ROLES: Mapping[Verdict, str] = {
     Verdict.DIVERGED: "error",
     Verdict.INCOMPARABLE: "unknown",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One finding."""
-
-    number: int
-    role: str
-    severity: str
-    code: str
-    label: str
-    place: str
-    summary: str
-    advice: str
-    evidence: tuple[tuple[str, str], ...]
-    consequence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +112,7 @@ def make_page(result: DiffResult, phrases: Phrases = ENGLISH) -> Page:
         notes=remarks.notes(result, phrases),
         sides=_sides(result, phrases),
         steps_line=_steps_line(result, phrases),
-        cards=tuple(_card(number, finding, result, phrases) for number, finding in enumerate(result.findings, 1)),
+        cards=make_cards(result.findings, phrases, _consequence(result, phrases)),
         around_title=_around_title(result, phrases),
         around=rows.make_rows(result, _around(result, focus), phrases),
         table=rows.make_rows(result, rows.window(total, focus, STATIC_ROWS), phrases),
@@ -205,65 +186,10 @@ def _table_lead(result: DiffResult) -> str:
     return "records_head" if rows.first_index(result) is None else "records_window"
 
 
-def _card(number: int, finding: Finding, result: DiffResult, phrases: Phrases) -> Card:
-    return Card(
-        number=number,
-        role=str(finding.severity),
-        severity=phrases[finding.severity],
-        code=finding.code,
-        label=finding.label,
-        place=_place_text(finding.where, phrases),
-        summary=visible(finding.summary),
-        advice=visible(finding.advice),
-        evidence=_evidence_pairs(finding),
-        consequence=_consequence(result, phrases) if number == 1 else "",
-    )
-
-
-def _place_text(place: Place, phrases: Phrases) -> str:
-    """Where a finding points: `layers.2.mlp output.0, step 0, forward`."""
-    step = "" if place.step is None else rows.step_text(place.step, phrases)
-    micro = f"micro {place.micro}" if place.micro else ""
-    call = f"call {place.call}" if place.call else ""
-    in_code = place.phase is not None and place.phase not in OF_OPTIMIZER
-    owner = shortened(place.name) or (phrases["training_script"] if in_code and not place.slot else "")
-    name = " ".join(part for part in (owner, shortened(place.slot or "")) if part)
-    return ", ".join(part for part in (name, step, micro, place.phase or "", call) if part)
-
-
-def _evidence_pairs(finding: Finding) -> tuple[tuple[str, str], ...]:
-    """The evidence that says anything, as names and values."""
-    known = {name: _evidence(name, value) for name, value in finding.evidence.items() if value is not None}
-    return tuple((_evidence_name(name), text) for name, text in known.items() if text)
-
-
-def _evidence_name(name: str) -> str:
-    return visible(name.replace("_", " ").replace("l2", "L2"))
-
-
-def _evidence(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value) if "seed" in name else wording.count(value)
-    if isinstance(value, float):
-        return _evidence_number(name, value)
-    if isinstance(value, (tuple, list)):
-        return ", ".join(_evidence(name, part) for part in value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{visible(str(key))}: {_evidence(f'{name} {key}', part)}" for key, part in value.items())
-    return visible(str(value))
-
-
-def _evidence_number(name: str, value: float) -> str:
-    """A number by what its name says that it is: a factor, a difference, or a value of a tensor."""
-    if "times" in name or name.endswith("limit"):
-        return wording.times(value)
-    return wording.relative(value) if any(word in name for word in DIFFERENCES) else wording.value(value)
-
-
 def _consequence(result: DiffResult, phrases: Phrases) -> str:
     """How many tensors inherit the difference, where the first finding does not count them itself."""
+    if not result.findings:
+        return ""
     first = result.findings[0]
     number = first.evidence.get("carried_on", result.counts.get(str(Status.PROPAGATED), 0))
     if not number or result.first_divergence is None or first.label in COUNT_THEMSELVES:

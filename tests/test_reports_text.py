@@ -21,6 +21,8 @@ SAMPLES: dict[str, Callable[[], DiffResult]] = {
     "equality": report_samples.equality,
     "nonfinite": report_samples.nonfinite,
     "incomparable": report_samples.incomparable,
+    "explained": report_samples.explained,
+    "crowded": report_samples.crowded,
 }
 
 
@@ -36,11 +38,50 @@ def test_text_is_the_golden_one(name: str, golden: Callable[[str, str], None]) -
     golden(f"diff_{name}.txt", diff_text(SAMPLES[name]()))
 
 
-def test_text_is_short_and_narrow() -> None:
-    lines = diff_text(report_samples.huge()).splitlines()
+@pytest.mark.parametrize("make", [*SAMPLES.values(), report_samples.huge])
+def test_text_is_a_screen_at_most(make: Callable[[], DiffResult]) -> None:
+    lines = diff_text(make()).splitlines()
 
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 120
+
+
+def test_all_of_the_text_has_every_finding_and_note() -> None:
+    for result in (report_samples.explained(), report_samples.crowded()):
+        text = " ".join(diff_text(result, whole=True).split())
+        for finding in result.findings:
+            assert finding.summary in text
+            assert finding.advice in text
+        for note in result.pairing.notes:
+            assert f"note: {note}" in text
+        assert "--all" not in text
+
+
+def test_consequences_stand_in_one_line_under_their_cause() -> None:
+    lines = diff_text(report_samples.explained()).splitlines()
+
+    start = lines.index("  error AL201 seed-mismatch  layers.0.attn weight, before step 0, init")
+    assert lines[start + 1 : start + 6] == [
+        "    5 later tensors differ because of it.",
+        "    Explains 4 more findings: initial-weights-differ (14 of 34 tensors), dropout-mask-differs (2),",
+        "    data-order.",
+        "  warning AL102 precision-mode-differs",
+        "    Convolutions may use TF32 in the reference and HF32 in the candidate.",
+    ]
+
+
+def test_a_screen_keeps_the_cause_and_counts_what_it_leaves_out() -> None:
+    result = report_samples.crowded()
+
+    lines = diff_text(result).splitlines()
+
+    assert "  error AL401 origin-module  layers.2.mlp.act output.0, step 0, forward" in lines
+    named = sum(line.startswith("  warning AL102") for line in lines)
+    assert f"  and {30 - named} more: --all shows them." in lines
+    noted = sum(line.startswith("note: ") for line in lines) - 1
+    # 4 notes tell of the steps, the resolution and the candidate.
+    assert lines[-1] == f"note: {4 + 12 - noted} more: --all shows them."
+    assert "note: The candidate's capture is unfinished: the file ends at step 2." in lines
 
 
 def test_print_to_a_file_has_no_colour() -> None:

@@ -1,0 +1,193 @@
+"""Findings as cards: a cause with its consequences folded under it, every number already written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from align import wording
+from align.reports import rows
+from align.reports.visible import shortened, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from align.records import Finding, Place
+    from align.reports.phrases import Phrases
+
+DIFFERENCES = ("relative", "floor", "unit", "effect", "difference", "error", "cosine")
+"""Words in the names of evidence that is read as a difference, to two digits."""
+OF_OPTIMIZER = frozenset({"optimizer", "scaler", "rng"})
+"""Phases of facts that belong to no module's code."""
+WHOLES = ("tensors", "parameters", "modules", "rows", "steps")
+"""Evidence that `differing` is a part of."""
+FOLDED_NAMES = 4
+"""How many labels of consequences one line names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One finding. `number` is its place among all findings, from 1.
+
+    `consequence` says how many tensors inherit it, `ranks` on which ranks it was found, both empty where there is
+    nothing to say. `explains` are the findings that follow from it, `explains_line` names them in one line.
+    """
+
+    number: int
+    role: str
+    severity: str
+    code: str
+    label: str
+    place: str
+    summary: str
+    advice: str
+    evidence: tuple[tuple[str, str], ...]
+    consequence: str = ""
+    ranks: str = ""
+    explains: tuple[Card, ...] = ()
+    explains_line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A finding with its number, the numbers of the ranks that say the same, and what it explains."""
+
+    number: int
+    finding: Finding
+    ranks: tuple[int, ...]
+    explains: tuple[_Group, ...] = ()
+
+
+def make_cards(findings: Sequence[Finding], phrases: Phrases, consequence: str = "") -> tuple[Card, ...]:
+    """The causes in their order; `consequence` is what is said of the first."""
+    cards = [_card(group, phrases) for group in _grouped(findings)]
+    if cards and consequence:
+        cards[0] = replace(cards[0], consequence=consequence)
+    return tuple(cards)
+
+
+def _grouped(findings: Sequence[Finding]) -> tuple[_Group, ...]:
+    """The causes with their consequences, which stand behind them; what several ranks say is said once."""
+    causes: list[_Group] = []
+    for number, finding in enumerate(findings, 1):
+        group = _Group(number, finding, _ranks(finding))
+        if finding.explained_by and causes:
+            causes[-1] = replace(causes[-1], explains=(*causes[-1].explains, group))
+        else:
+            causes.append(group)
+    return _merged(causes)
+
+
+def _merged(groups: Iterable[_Group]) -> tuple[_Group, ...]:
+    """Findings that say the same of several ranks as one."""
+    kept: dict[tuple[Any, ...], _Group] = {}
+    for group in groups:
+        where = group.finding.where
+        alone = (group.number,)
+        key = alone if where.rank is None else (group.finding.code, group.finding.severity, replace(where, rank=None))
+        known = kept.get(key)
+        kept[key] = (
+            group
+            if known is None
+            else replace(known, ranks=known.ranks + group.ranks, explains=(*known.explains, *group.explains))
+        )
+    return tuple(replace(group, explains=_merged(group.explains)) for group in kept.values())
+
+
+def _ranks(finding: Finding) -> tuple[int, ...]:
+    return () if finding.where.rank is None else (finding.where.rank,)
+
+
+def _card(group: _Group, phrases: Phrases) -> Card:
+    finding, several = group.finding, len(group.ranks) > 1
+    place = replace(finding.where, rank=None) if several else finding.where
+    return Card(
+        number=group.number,
+        role=str(finding.severity),
+        severity=phrases[finding.severity],
+        code=visible(finding.code),
+        label=visible(finding.label),
+        place=place_text(place, phrases),
+        summary=visible(finding.summary),
+        advice=visible(finding.advice),
+        evidence=_evidence_pairs(finding),
+        ranks=phrases["on_ranks"].format(ranks=wording.ranges(group.ranks)) if several else "",
+        explains=tuple(_card(each, phrases) for each in group.explains),
+        explains_line=_explains_line([each.finding for each in group.explains], phrases),
+    )
+
+
+def _explains_line(findings: Sequence[Finding], phrases: Phrases) -> str:
+    """The consequences in one line: `Explains 2 more findings: buffer-differs (3 of 9 tensors), data-order.`."""
+    if not findings:
+        return ""
+    labels: dict[str, list[Finding]] = {}
+    for finding in findings:
+        labels.setdefault(finding.label, []).append(finding)
+    parts = []
+    for label, these in labels.items():
+        size = _size(these[0]) if len(these) == 1 else wording.count(len(these))
+        parts.append(f"{visible(label)} ({size})" if size else visible(label))
+    key = "explains_one" if len(findings) == 1 else "explains_many"
+    listed = ", ".join(parts[:FOLDED_NAMES])
+    if len(parts) > FOLDED_NAMES:
+        listed = f"{listed}, {phrases['and_more'].format(count=wording.count(len(parts) - FOLDED_NAMES))}"
+    return phrases[key].format(count=wording.count(len(findings)), labels=listed)
+
+
+def _size(finding: Finding) -> str:
+    """How much of the whole a finding is about, `14 of 34 tensors`, else where it is."""
+    part = finding.evidence.get("differing")
+    whole = next((name for name in WHOLES if isinstance(finding.evidence.get(name), int)), None)
+    if isinstance(part, int) and whole is not None:
+        return f"{wording.count(part)} of {wording.count(finding.evidence[whole])} {whole}"
+    return shortened(finding.where.name, 40)
+
+
+def place_text(place: Place, phrases: Phrases) -> str:
+    """Where a finding points: `layers.2.mlp output.0, step 0, forward`."""
+    step = "" if place.step is None else rows.step_text(place.step, phrases)
+    micro = f"micro {place.micro}" if place.micro else ""
+    call = f"call {place.call}" if place.call else ""
+    in_code = place.phase is not None and place.phase not in OF_OPTIMIZER
+    owner = shortened(place.name) or (phrases["training_script"] if in_code and not place.slot else "")
+    name = " ".join(part for part in (owner, shortened(place.slot or "")) if part)
+    rank = "" if place.rank is None else phrases["rank"].format(rank=place.rank)
+    return ", ".join(part for part in (name, step, micro, place.phase or "", call, rank) if part)
+
+
+def _evidence_pairs(finding: Finding) -> tuple[tuple[str, str], ...]:
+    """The evidence that says anything, as names and values."""
+    # Beside a number of times, a limit is one too; elsewhere it is a number of its own.
+    factors = ("times", "limit") if any("times" in name for name in finding.evidence) else ("times",)
+    known = {name: _evidence(name, value, factors) for name, value in finding.evidence.items() if value is not None}
+    return tuple((_evidence_name(name), text) for name, text in known.items() if text)
+
+
+def _evidence_name(name: str) -> str:
+    return visible(name.replace("_", " ").replace("l2", "L2"))
+
+
+def _evidence(name: str, value: Any, factors: Sequence[str]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value) if "seed" in name else wording.count(value)
+    if isinstance(value, float):
+        return _evidence_number(name, value, factors)
+    if isinstance(value, (tuple, list)):
+        return ", ".join(_evidence(name, part, factors) for part in value)
+    if isinstance(value, Mapping):
+        parts = ((visible(str(key)), _evidence(f"{name} {key}", part, factors)) for key, part in value.items())
+        return ", ".join(f"{key}: {text}" for key, text in parts)
+    return visible(str(value))
+
+
+def _evidence_number(name: str, value: float, factors: Sequence[str]) -> str:
+    """A number by what its name says that it is: a factor, a part, a difference, or a value of a tensor."""
+    if any(word in name for word in factors):
+        return wording.times(value)
+    if "share" in name:
+        return wording.percent(value)
+    return wording.relative(value) if any(word in name for word in DIFFERENCES) else wording.value(value)
