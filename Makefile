@@ -2,6 +2,8 @@
 # make test      lint, types, tests, docs
 # make bench     what capturing costs, how fast the commands start and captures are compared
 # make bench-localization   how often the right place is named, on known faults (hours; LOCALIZATION=--quick is less)
+# make bench-nan   how often the start of a NaN is named in one run, on known cases (a minute)
+# make bench-relations   how often a tensor's relation to another is told right, on known cases (minutes)
 # make lint, make format, make clean
 #
 # Variables: PYTHON, the interpreter that makes .venv (its torch is used when it has one);
@@ -19,7 +21,7 @@ INSTALLED := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-localization lint format chromium clean
+.PHONY: help demo test bench bench-localization bench-nan bench-relations lint format chromium clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -37,9 +39,16 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/statistics_kernel.py
 	$(BIN)/python benchmarks/start_up.py
 	$(BIN)/python benchmarks/comparing.py
+	$(BIN)/python benchmarks/checkpoint_reading.py
 
 bench-localization: $(INSTALLED)
 	$(BIN)/python -m benchmarks.localization --only two-files,perturbed,values,replay --left-out --check-effects --kinds $(LOCALIZATION)
+
+bench-nan: $(INSTALLED)
+	$(BIN)/python -m benchmarks.nan_origins --quiet
+
+bench-relations: $(INSTALLED)
+	$(BIN)/python -m benchmarks.relations --write docs/relations.md
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

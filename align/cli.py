@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -26,6 +27,20 @@ class AlignGroup(click.Group):
             ctx.exit(EXIT_UNKNOWN)
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def reported(function: Function) -> Function:
+    """The options of a command whose result is a report; the values are those of `reports.output.Wanted`."""
+    for option in (
+        click.option("--all", "whole", is_flag=True, help="Print everything instead of a screen of it."),
+        click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone."),
+        click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page."),
+    ):
+        function = option(function)
+    return function
+
+
 @click.group(cls=AlignGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="align")
 def main() -> None:
@@ -35,6 +50,8 @@ def main() -> None:
     align capture -o gpu.h5 train.py                  on the reference machine
     align capture --device npu -o npu.h5 train.py     on the other machine
     align diff gpu.h5 npu.h5 --html report.html       anywhere; torch is not needed
+    align inspect npu.h5                              one run alone: NaN, loss scale, a loss that stalls
+    align checkpoint a.pt b.safetensors               what a conversion made of the weights
 
     Exit codes: 0 aligned, 1 diverged, 2 could not tell.
     """  # noqa: D301 - click needs the character itself to keep the lines apart
@@ -147,8 +164,7 @@ def capture_now(path: str, steps: int) -> None:
 @main.command()
 @click.argument("reference", metavar="REF.h5")
 @click.argument("candidate", metavar="CAND.h5")
-@click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page.")
-@click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
+@reported
 @click.option(
     "--rename",
     multiple=True,
@@ -179,36 +195,79 @@ def capture_now(path: str, steps: int) -> None:
 )
 @click.pass_context
 def diff(
-    ctx: click.Context, reference: str, candidate: str, html_path: str | None, json_path: str | None,
-    rename: tuple[str, ...], floor: tuple[str, ...], map_path: str | None, limit: float,
+    ctx: click.Context, /, reference: str, candidate: str, rename: tuple[str, ...], floor: tuple[str, ...],
+    map_path: str | None, limit: float, **wanted: Any,
 ) -> None:  # fmt: skip
     """Say where two captured runs first part, and why.
 
     REF.h5 is the run to trust (usually the GPU's), CAND.h5 the run in question.
     """
     from align.commands import diff_files
-    from align.reports.output import EXIT_CODES, show_diff
+    from align.reports.output import EXIT_CODES, Wanted, show_diff
 
+    report = Wanted(**wanted)
     result = diff_files(reference, candidate, rename, limit=limit, floors=floor, map_path=map_path)
-    show_diff(result, html_path=html_path, json_path=json_path)
+    show_diff(result, report)
     ctx.exit(EXIT_CODES[result.verdict])
 
 
 @main.command()
-@click.argument("path", metavar="RUN.h5")
-@click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
+@click.argument("paths", metavar="RUN.h5", nargs=-1, required=True)
+@reported
 @click.pass_context
-def inspect(ctx: click.Context, path: str, json_path: str | None) -> None:
+def inspect(ctx: click.Context, /, paths: tuple[str, ...], **wanted: Any) -> None:
     """Say what is wrong with one captured run: where NaN and Inf come from, why nothing is learned.
 
     RUN.h5 is one capture, or stands for RUN.rank0000.h5 and its sisters: all ranks of a job are read together.
+
+    Exit codes: 0 healthy, 1 unhealthy, 2 could not tell.
     """
     from align.commands import inspect_files
-    from align.reports.output import HEALTH_EXIT_CODES, show_inspection
+    from align.reports.output import HEALTH_EXIT_CODES, Wanted, show_inspection
 
-    result = inspect_files(path)
-    show_inspection(result, json_path=json_path)
+    if len(paths) > 1:
+        raise UsageError(
+            f"Cannot inspect {len(paths)} files at once: `align inspect {paths[0]}` looks at one run, with all its "
+            f"ranks. To compare two runs: `align diff {paths[0]} {paths[1]}`."
+        )
+    report = Wanted(**wanted)
+    result = inspect_files(paths[0])
+    show_inspection(result, report)
     ctx.exit(HEALTH_EXIT_CODES[result.verdict])
+
+
+@main.command()
+@click.argument("reference", metavar="A")
+@click.argument("candidate", metavar="B")
+@click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
+@click.option("--all", "whole", is_flag=True, help="Print everything, with a line for each entry.")
+@click.option(
+    "--strict", is_flag=True, help="Names, dtypes and layouts must be equal, too: exit code 1 where they are not."
+)
+@click.option("--allow-cast", is_flag=True, help="Numbers may be rounded to the dtype that the other file has.")
+@click.pass_context
+def checkpoint(
+    ctx: click.Context,
+    reference: str,
+    candidate: str,
+    json_path: str | None,
+    whole: bool,
+    strict: bool,
+    allow_cast: bool,
+) -> None:
+    """Say what the weights in B are to those in A: renamed, missing, transposed, in another order, cast, other values.
+
+    A and B are .safetensors, .pt, .pth or .bin files, an index of shards, folders that hold one, or captures: then
+    the weights that the run began with. torch is not needed, and no code in a file is run.
+
+    Exit codes: 0 the same weights, 1 other weights, 2 could not tell.
+    """
+    from align.commands import checkpoint_files
+    from align.reports.output import EXIT_CODES, show_checkpoint
+
+    result = checkpoint_files(reference, candidate, strict=strict, allow_cast=allow_cast)
+    show_checkpoint(result, json_path=json_path, whole=whole)
+    ctx.exit(EXIT_CODES[result.verdict])
 
 
 @main.command(
@@ -225,8 +284,7 @@ def inspect(ctx: click.Context, path: str, json_path: str | None) -> None:
     help="What the replays compute in; same: as the script says, which sees less.",
 )  # fmt: skip
 @click.option("--keep", metavar="FOLDER", help="Keep the replays, which are captures, in this folder.")
-@click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page.")
-@click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
+@reported
 @click.option("--rename", multiple=True, metavar="OLD=NEW", help="As for `align diff`.")
 @click.option("--map", "map_path", metavar="FILE", help="As for `align diff`.")
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
@@ -243,17 +301,17 @@ def replay(ctx: click.Context, /, reference: str, candidate: str, script: str, *
     """
     from align.commands import replay_files
     from align.replay_children import Program
-    from align.reports.output import EXIT_CODES, show_diff
+    from align.reports.output import EXIT_CODES, Wanted, show_diff
 
     words = {name: options.pop(name) for name in ("as_module", "device", "precision")}
+    wanted = Wanted(**{name: options.pop(name) for name in ("html_path", "json_path", "whole")})
     _check_script(script)
     program = Program(script, options.pop("args"), **words)
-    html_path, json_path = options.pop("html_path"), options.pop("json_path")
     result = replay_files(
         reference, candidate, program, _note, keep=options["keep"], renames=options["rename"],
         map_path=options["map_path"],
     )  # fmt: skip
-    show_diff(result, html_path=html_path, json_path=json_path)
+    show_diff(result, wanted)
     ctx.exit(EXIT_CODES[result.verdict])
 
 

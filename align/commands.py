@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from align.capture_file import Capture, find_ranks, open_capture
+from align.checkpoint_records import CheckpointResult
 from align.comparison import Walk, compare
 from align.diagnosis import diagnose, inspect
 from align.errors import UsageError
@@ -61,6 +62,27 @@ def inspect_files(path: str) -> InspectResult:
     with ExitStack() as stack:
         stack.enter_context(_without_collections())
         return inspect([RunView(stack.enter_context(open_capture(each))) for each in all_ranks(path)])
+
+
+def checkpoint_files(
+    reference: str, candidate: str, *, strict: bool = False, allow_cast: bool = False
+) -> CheckpointResult:
+    """Compare two checkpoints, or a checkpoint with the weights that a captured run began with.
+
+    `strict` makes differences of names, dtypes and layouts count, `allow_cast` lets numbers be rounded. Raises
+    CheckpointError or CaptureFileError for what cannot be read.
+    """
+    # Comparisons of captures, which people wait for more often, do without these.
+    from align.checkpoint_files import open_checkpoint
+    from align.checkpoints.comparing import compare_checkpoints
+
+    with open_checkpoint(_first_rank(reference)) as ours, open_checkpoint(_first_rank(candidate)) as theirs:
+        return compare_checkpoints(ours, theirs, strict=strict, allow_cast=allow_cast)
+
+
+def _first_rank(path: str) -> str:
+    """The path, or rank 0 of a capture where it stands for all ranks."""
+    return str(one_rank(path)) if path.endswith(".h5") else path
 
 
 def replay_files(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from align import aspects, wording
 from align.alike import completed
+from align.applied_skips import AppliedSkip
 from align.aspects import factor_share
 from align.capture_file import Capture
 from align.equality import Answer, Equality, judge_equality
@@ -17,6 +18,7 @@ from align.errors import ComparisonError
 from align.flow import is_output
 from align.gradient_gaps import GradientGap
 from align.hyperparameters import SettingsCheck
+from align.initial_relations import InitialRelations, relate_initial
 from align.judging import Judging
 from align.matching.captures import pair_captures
 from align.matching.rules import MapRule
@@ -25,6 +27,7 @@ from align.matching.summary import summarise
 from align.optimizer_replay import FormulaCheck
 from align.pairing import NamePairs, Pair, PairedStep, check_same_model, is_walked, pair_records
 from align.progress import Progress
+from align.recomputing import Recomputing, check_recomputing
 from align.records import (
     INIT_STEP,
     Aspect,
@@ -45,12 +48,14 @@ from align.records import (
     TimelineRow,
 )
 from align.tolerance import coarsest, is_float
+from align.underflow_gaps import UnderflowGap
 from align.units import Precisions, Side, learn_precisions
 from align.updates import (
     UpdateCheck,
 )
 from align.value_reader import ValueReader
 from align.walk import StepResult, Suspect
+from align.wrong_part import WrongPart, find_wrong_part
 
 DEFAULT_JUDGING = Judging()
 
@@ -72,7 +77,11 @@ class Walk:
     `pairing` says what was paired by other than equal names and numbers; `unpaired_orders` when the tensors that only
     the reference, only the candidate has were seen. `settings_checks` compare the settings of the optimizers, one of
     each step where they are known; `gradient_gaps` hold the parameters that get a gradient in one run only. `judging`
-    are the limits in force.
+    are the limits in force. `wrong_part` tells which elements of the first tensor that differs are wrong, where its
+    values are known. `underflow_gaps` hold gradients that faded away in float16 in one run only, `applied_skips` the
+    updates that one run made in a step which both should have skipped (True: the candidate). `recomputing` tells of
+    both runs whether activation checkpoints repeat what they computed first. `weights` say what the initial tensors of
+    the candidate are to those of the reference.
     """
 
     reference_path: str
@@ -106,6 +115,11 @@ class Walk:
     settings_checks: tuple[SettingsCheck, ...] = ()
     gradient_gaps: tuple[GradientGap, ...] = ()
     judging: Judging = DEFAULT_JUDGING
+    weights: InitialRelations = field(default_factory=InitialRelations)
+    wrong_part: WrongPart | None = None
+    underflow_gaps: tuple[UnderflowGap, ...] = ()
+    applied_skips: tuple[tuple[AppliedSkip, bool], ...] = ()
+    recomputing: tuple[tuple[Recomputing, ...], tuple[Recomputing, ...]] = ((), ())
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -237,7 +251,18 @@ def compare(
         settings_checks=tuple(walker.settings_checks),
         gradient_gaps=tuple(walker.gradient_gaps),
         judging=judging,
+        weights=relate_initial(initial, initial_pairs.unpaired, comparisons, (reference, candidate)),
+        wrong_part=_wrong_part(walker.first, values),
+        underflow_gaps=tuple(walker.underflow_gaps),
+        applied_skips=tuple(walker.applied_skips),
+        recomputing=(_repeated(ours, modules), _repeated(theirs, candidate_modules)),
     )
+
+
+def _wrong_part(first: Suspect | None, values: ValueReader) -> WrongPart | None:
+    if first is None or first.kind is not Kind.VALUE or first.statistics_only:
+        return None
+    return find_wrong_part(values, first.comparison, first.scale)
 
 
 class _Parted(NamedTuple):
@@ -252,6 +277,12 @@ def _parted(capture: Capture, step: int) -> _Parted:
     for record in capture.records(step):
         parts[not is_walked(record)].append(record)
     return parts
+
+
+def _repeated(parted: Mapping[int, _Parted], modules: Mapping[str, ModuleInfo]) -> tuple[Recomputing, ...]:
+    """What one run computed again, in each step in which it did."""
+    found = (check_recomputing(step, (*parts.walked, *parts.aside), modules) for step, parts in parted.items())
+    return tuple(one for one in found if one is not None)
 
 
 def _common_steps(reference: Capture, candidate: Capture) -> list[int]:

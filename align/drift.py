@@ -108,6 +108,18 @@ class ParameterErrors:
             return 0.0
         return max(_passed_on(error, output, input_rms) for error in self._errors[module].values())
 
+    def looked_up(self, module: str, output: TensorRecord) -> float:
+        """What the difference of a table brings into rows that are looked up in it: all rows may be the one it is in.
+
+        After a step a table differs where it was used, most in the rows that are used most.
+        """
+        norm = output.stats.norm if output.stats is not None else 0.0
+        if not self._any or norm == 0.0 or not output.shape:
+            return 0.0
+        rows = output.numel / max(output.shape[-1], 1)
+        tables = (error.absolute for error in self._errors.get(module, {}).values() if error.dimensions > 1)
+        return _largest(tables) * math.sqrt(rows) / norm
+
     def of_unknown(self, module: str, output: TensorRecord, input_rms: float) -> float:
         """What weights that no record tells may bring into an output: as much as those they may be made from."""
         inner = _inside(module)

@@ -41,6 +41,8 @@ def _expect_output(record: TensorRecord, around: Surroundings) -> Expectation:
     name = record.key.name
     call = around.flow.call(record)
     error = max(call.inputs, call.children, around.parameters.own(name, record, call.input_rms))
+    if call.main_input is None and call.has_inputs and not call.has_children:
+        error = max(error, around.parameters.looked_up(name, record))
     if call.has_children:
         error = max(error, around.parameters.below(name, record))
     elif around.borrows(name):
@@ -330,6 +332,7 @@ def _expect_gradient(record: TensorRecord, around: Surroundings) -> Expectation:
         name,
         name,
         factor=max(_cancelled(noise, record), OWN_BACKWARD),
+        roundings=_sums_of_rows(record, module) if module.looks_up else 0.0,
         judged=_backward_judged(record, around),
         terms=module.rows,
     )
@@ -356,6 +359,18 @@ def _with_borrowers(record: TensorRecord, around: Surroundings, error: float, no
             error = max(error, module.grad_outputs, module.inputs)
             noise += module.matrix_noise
     return error, noise
+
+
+def _sums_of_rows(record: TensorRecord, module: ModuleErrors) -> float:
+    """How many unit roundoffs the sums of a table's gradient may lose: all rows that repeat may be sums of one row.
+
+    The terms of a row may cancel while the sums of other rows do not; of what they were only the number is known.
+    """
+    stats = record.stats
+    if stats is None or len(record.shape) != 2 or stats.norm == 0.0:  # noqa: PLR2004 - a table
+        return 0.0
+    used = (stats.count - stats.zeros) / max(record.shape[1], 1)
+    return math.sqrt(max(module.rows - used, 0.0) * module.matrix_noise) / stats.norm
 
 
 def _cancelled(noise: float, record: TensorRecord) -> float:

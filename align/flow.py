@@ -52,7 +52,10 @@ class CallErrors:
 
 @dataclass(slots=True)
 class ModuleErrors:
-    """The same over all calls of one module in the step, for the gradients of its parameters."""
+    """The same over all calls of one module in the step, for the gradients of its parameters.
+
+    `looks_up` says that it is given no floats: its matrix is a table of rows.
+    """
 
     inputs: float = 0.0
     outputs: float = 0.0
@@ -61,6 +64,7 @@ class ModuleErrors:
     vector_noise: float = 0.0
     matrix_noise: float = 0.0
     rows: int = 0
+    looks_up: bool = False
 
 
 @dataclass(slots=True)
@@ -269,6 +273,7 @@ def _learn_noise(flow: Flow, main_input: TensorRecord | None, record: TensorReco
         flow.by_widths[(width, width_of(main_input.shape))][record.key.name] = None
     else:
         module.matrix_noise += square
+        module.looks_up = True
 
 
 def width_of(shape: tuple[int, ...]) -> int:

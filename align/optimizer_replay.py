@@ -9,15 +9,16 @@ devices the errors of healthy runs stayed below 0.04 of what is allowed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from align import sketch
-from align.records import Fact, Phase, TensorRecord
+from align import optimizer_formulas, sketch
+from align.optimizer_formulas import Settings
+from align.records import Fact, FactValue, Phase, TensorRecord
 from align.tolerance import PRECISIONS
 
 ALLOWED = 1e-4
@@ -35,9 +36,11 @@ ROUNDINGS = 16.0
 LARGEST_ROUNDING = 0.1
 """Where the rounding of the parameter is this share of its update, the update tells nothing."""
 
-STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer")
+STATES = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg", "grad_avg", "sum")
 ADAM = ("AdamW", "Adam")
 SGD = "SGD"
+RMSPROP = "RMSprop"
+ADAGRAD = "Adagrad"
 
 Owner = tuple[str, str]
 Values = NDArray[np.float64]
@@ -75,30 +78,32 @@ class OptimizerRecords(NamedTuple):
     facts: Sequence[Fact]
 
 
-class _Settings(NamedTuple):
-    """The settings of the group that a parameter is in, and how often it has been updated."""
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the optimizer really does: a setting with the value that it has and the one that explains the step.
 
-    kind: str
-    values: Mapping[str, Any]
-    updates: float
+    `setting` is `lr`, `eps`, `eps_inside`, `weight_decay`, `class`, or a beta; for `lr` the `factor` is told.
+    """
 
-    def number(self, name: str) -> float:
-        """A setting that is a number; 0 where it is not set."""
-        value = self.values.get(name, 0.0)
-        return float(value) if isinstance(value, (int, float)) else 0.0
+    setting: str
+    told: FactValue
+    really: FactValue
+    factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class FormulaCheck:
     """Where one run of a pair leaves its own settings in a step, and the other keeps to them.
 
-    `candidate` says which run it is; `errors` are its own, of `checked` parameters that could be replayed.
+    `candidate` says which run it is; `errors` are its own, of `checked` parameters that could be replayed, and
+    `explanation` another setting with which all of them are none.
     """
 
     step: int
     candidate: bool
     checked: int
     errors: tuple[FormulaError, ...]
+    explanation: Explanation | None = None
 
 
 def compare_replays(step: int, ours: Replayed, theirs: Replayed, partner: Mapping[Owner, Owner]) -> FormulaCheck | None:
@@ -125,12 +130,23 @@ def compare_replays(step: int, ours: Replayed, theirs: Replayed, partner: Mappin
     return None
 
 
-def replay(records: OptimizerRecords) -> Replayed:
-    """Replay one step of one run; tensors of which too little is known, and other optimizers, are left out."""
+Group: TypeAlias = Mapping[str, Any]
+
+
+def as_it_is(group: Group) -> Group:
+    """The settings of a group as they were recorded."""
+    return group
+
+
+def replay(records: OptimizerRecords, settings_of: Callable[[Group], Group] = as_it_is) -> Replayed:
+    """Replay one step of one run; tensors of which too little is known, and other optimizers, are left out.
+
+    `settings_of` gives the settings to replay a group with: others than its own ask what would explain the step.
+    """
     groups = groups_of(records.facts)
     tensors = []
     for owner in records.parameters_after:
-        settings = _settings_of(owner, groups)
+        settings = _settings_of(owner, groups, settings_of)
         if settings is None:
             continue
         rounding = _rounding(owner, records)
@@ -160,39 +176,40 @@ def groups_of(facts: Iterable[Fact]) -> dict[str, dict[str, Any]]:
     return groups
 
 
-def _settings_of(owner: Owner, groups: Mapping[str, Mapping[str, Any]]) -> _Settings | None:
+def _settings_of(
+    owner: Owner, groups: Mapping[str, Mapping[str, Any]], settings_of: Callable[[Group], Group]
+) -> Settings | None:
     own = groups.get(owner[0], {})
-    group = groups.get(str(own.get(f"{owner[1]}.group")), {})
+    group = settings_of(groups.get(str(own.get(f"{owner[1]}.group")), {}))
     kind = str(group.get("class", ""))
-    if group.get("amsgrad") or group.get("maximize") or group.get("nesterov"):
-        return None
     count = own.get(f"{owner[1]}.step", 0.0)
-    if kind in ADAM and isinstance(count, (int, float)) and count >= 1.0:
-        return _Settings(kind, group, float(count))
-    return _Settings(kind, group, 0.0) if kind == SGD else None
+    counted = float(count) if isinstance(count, (int, float)) else 0.0
+    if kind in {*ADAM, RMSPROP, ADAGRAD} and counted >= 1.0:
+        return Settings(kind, group, counted)
+    return Settings(kind, group, 0.0) if kind == SGD else None
 
 
 def _tensors(
-    owner: Owner, settings: _Settings, records: OptimizerRecords
+    owner: Owner, settings: Settings, records: OptimizerRecords
 ) -> Iterator[tuple[str, Values, Values, float]]:
     """Each tensor as it is and as it should be, with the error that it may have."""
     gradient = _sketch(records.gradients.get(owner))
     if gradient is None:
         return
-    before = records.parameters_before.get(owner)
+    gradient = -gradient if settings.values.get("maximize") else gradient
+    if not math.isfinite(settings.number("weight_decay")):
+        return
     if settings.kind != "AdamW" and settings.number("weight_decay"):
-        parameter = _sketch(before)
+        parameter = _sketch(records.parameters_before.get(owner))
         if parameter is None or len(parameter) != len(gradient):
             return
         gradient = gradient + settings.number("weight_decay") * parameter
-    if settings.kind == SGD:
-        yield from _sgd(owner, settings, gradient, records)
-    else:
-        yield from _adam(owner, settings, gradient, records)
+    formula = {SGD: _sgd, RMSPROP: _of_elements, ADAGRAD: _of_elements}.get(settings.kind, _adam)
+    yield from formula(owner, settings, gradient, records)
 
 
 def _adam(
-    owner: Owner, settings: _Settings, gradient: Values, records: OptimizerRecords
+    owner: Owner, settings: Settings, gradient: Values, records: OptimizerRecords
 ) -> Iterator[tuple[str, Values, Values, float]]:
     first, second = settings.number("betas.0"), settings.number("betas.1")
     name, slot = owner
@@ -211,16 +228,17 @@ def _adam(
     if update is None:
         return
     found, rounding = update
-    root = np.sqrt(np.maximum(moments[1] * signs, 0.0) / (1.0 - second**settings.updates)) + settings.number("eps")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.where(root > 0.0, moments[0] * signs / (1.0 - first**settings.updates) / root, 0.0)
+    greatest = _sketch(records.states_after.get((name, f"{slot}.max_exp_avg_sq")))
+    square = greatest if settings.values.get("amsgrad") and greatest is not None else moments[1]
+    root = optimizer_formulas.root(square * signs / (1.0 - second**settings.updates), settings.values)
+    step = optimizer_formulas.divided(moments[0] * signs / (1.0 - first**settings.updates), root)
     decay = settings.number("weight_decay") * exact[1] if settings.kind == "AdamW" else 0.0
     expected = -settings.number("lr") * (step + decay)
     yield from _checked_update(found * signs, expected, rounding)
 
 
 def _sgd(
-    owner: Owner, settings: _Settings, gradient: Values, records: OptimizerRecords
+    owner: Owner, settings: Settings, gradient: Values, records: OptimizerRecords
 ) -> Iterator[tuple[str, Values, Values, float]]:
     name, slot = owner
     momentum, direction = settings.number("momentum"), gradient
@@ -231,10 +249,31 @@ def _sgd(
         old = _sketch(records.states_before.get((name, f"{slot}.momentum_buffer")))
         if old is not None and len(old) == len(gradient):
             yield "momentum_buffer", buffer, *_sum(momentum * old, (1.0 - settings.number("dampening")) * gradient)
-        direction = buffer
+        direction = gradient + momentum * buffer if settings.values.get("nesterov") else buffer
     update = _update(owner, records)
     if update is not None and len(update[0]) == len(direction):
         yield from _checked_update(update[0], -settings.number("lr") * direction, update[1])
+
+
+def _of_elements(
+    owner: Owner, settings: Settings, gradient: Values, records: OptimizerRecords
+) -> Iterator[tuple[str, Values, Values, float]]:
+    """The formulas in which no tensor is linear in the gradient: only where all elements are known."""
+    name, slot = owner
+    if _exact(records.gradients.get(owner)) is None:
+        return
+    signs = sketch.signs()[: len(gradient)]
+    after, before = (
+        {state: _sketch(states.get((name, f"{slot}.{state}"))) for state in STATES}
+        for states in (records.states_after, records.states_before)
+    )
+    known, old = ({name: one * signs for name, one in side.items() if one is not None} for side in (after, before))
+    for what, expected in optimizer_formulas.states(settings, gradient * signs, known, old):
+        yield what, known[what], expected, ALLOWED
+    direction = optimizer_formulas.direction(settings, gradient * signs, known)
+    update = _update(owner, records)
+    if update is not None and direction is not None and len(update[0]) == len(direction):
+        yield from _checked_update(update[0] * signs, -settings.number("lr") * direction, update[1])
 
 
 def _sum(one: Values, other: Values) -> tuple[Values, float]:
@@ -252,7 +291,7 @@ def _checked_update(found: Values, expected: Values, rounding: float) -> Iterato
 
 
 def _state_before(
-    owner: Owner, state: str, settings: _Settings, gradient: Values, records: OptimizerRecords
+    owner: Owner, state: str, settings: Settings, gradient: Values, records: OptimizerRecords
 ) -> Values | None:
     """A state as the step began with it; before the first update it is zero."""
     name, slot = owner

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from align import wording
+from align.applied_skips import AppliedSkip, Moments, applied_skip, stood_still
 from align.capture_file import Capture
 from align.drift import ParameterErrors, root_of
 from align.equality import Answer, Equality, judge_equality
@@ -16,10 +17,13 @@ from align.flow import Flow
 from align.gradient_gaps import GradientGap, find_gap, laid_on_gap
 from align.hyperparameters import SettingsCheck, compare_settings
 from align.judging import Judging
+from align.optimizer_explanation import explained
 from align.optimizer_replay import FormulaCheck, OptimizerRecords, Owner, compare_replays, groups_of, replay
 from align.pairing import PairedStep
 from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Status, TensorRecord, TimelineRow
+from align.state_differences import state_differences
 from align.tolerance import is_float
+from align.underflow_gaps import UnderflowGap, find_underflow, laid_on_underflow
 from align.units import Precisions
 from align.updates import (
     Parameters,
@@ -68,6 +72,8 @@ class Progress:
         self.formula_checks: list[FormulaCheck] = []
         self.settings_checks: list[SettingsCheck] = []
         self.gradient_gaps: list[GradientGap] = []
+        self.underflow_gaps: list[UnderflowGap] = []
+        self.applied_skips: list[tuple[AppliedSkip, bool]] = []
         # The candidate's parameter or buffer for each of the reference.
         self._parameter_partners = {_owner(found.pair.reference): _owner(found.pair.candidate) for found in initial}
         self.last_aside = PairedStep(-1, ())
@@ -90,15 +96,19 @@ class Progress:
         around = Surroundings(Flow(carried), self.parameters, self.modules, facts.moving, facts.kept_of_gradients)
         self._note_unknown_weights(paired, around)
         walk = StepWalk(facts, self.precisions, around, self.judging, self.values, diverged=self.first is not None)
-        result = self._with_gap(paired, walk.walk(paired))
+        result = self._with_underflow(paired, self._with_gap(paired, walk.walk(paired)))
         settings = self._compare_settings(result, facts_of)
         if self.first is None and not result.suspects:
             if settings is not None and settings.first is not None:
                 result = laid_on_the_optimizer(result, settings.first, even_equal=True)
+            elif (owner := self._begins_otherwise(result, aside, facts_of)) is not None:
+                result = laid_on_the_optimizer(result, owner)
             elif self._leaves_its_settings(result, aside, facts_of, moving=facts.moving):
                 result = laid_on_the_optimizer(result, self._first_owner())
             elif self._update_differs(result, settings, moving=facts.moving):
                 result = laid_on_the_optimizer(result, self.update_checks[-1].owner if self.update_checks else None)
+            elif (owner := self._applied_skip(result, aside, facts_of)) is not None:
+                result = laid_on_the_optimizer(result, owner)
         self.last_aside = aside
         if self.first is None and result.suspects:
             self.first = result.suspects[0]
@@ -118,6 +128,56 @@ class Progress:
             return result
         self.gradient_gaps.append(gap)
         return laid_on_gap(result, gap)
+
+    def _with_underflow(self, paired: PairedStep, result: StepResult) -> StepResult:
+        """The step with gradients that faded away in float16 in one run, where they part the runs."""
+        ours, theirs = (rows.get(paired.step) for rows in self.timelines)
+        if self.first is not None or any(row is not None and (row.skipped or row.nonfinite) for row in (ours, theirs)):
+            return result
+        gap = find_underflow(paired, result, (_loss_scale(ours), _loss_scale(theirs)))
+        if gap is None:
+            return result
+        self.underflow_gaps.append(gap)
+        return laid_on_underflow(result, gap)
+
+    def _applied_skip(self, result: StepResult, aside: PairedStep, facts_of: FactsOfBoth) -> Owner | None:
+        """The first parameter, by the reference's name, that one run moved in a step that both should have skipped."""
+        in_a_row = self.last is not None and self.last.step == result.step - 1
+        before = self._parameters_before(result.step)
+        ours, theirs = (
+            Moments(
+                result.step,
+                _by_owner((pair.reference, pair.candidate)[side] for pair in before.values()),
+                _of_side(result, Phase.PARAM, side),
+                _states(self.last_aside if in_a_row else aside, side, "" if in_a_row else BEFORE),
+                _states(aside, side, ""),
+                _of_side(result, Phase.UPDATE, side),
+                facts_of[side],
+            )
+            for side in (0, 1)
+        )
+        for moments, other, by_candidate in ((theirs, ours, True), (ours, theirs, False)):
+            found = applied_skip(moments) if stood_still(other) else None
+            if found is not None:
+                self.applied_skips.append((found, by_candidate))
+                names = {
+                    _owner((each.reference, each.candidate)[by_candidate]): _owner(each.reference)
+                    for each in result.comparisons
+                    if each.key.phase is Phase.PARAM
+                }
+                return names.get(found.moved[0])
+        return None
+
+    def _begins_otherwise(self, result: StepResult, aside: PairedStep, facts_of: FactsOfBoth) -> Owner | None:
+        """The first parameter whose optimizer begins the run with another state than in the other run."""
+        if self.last is not None or result.step != 0:
+            return None
+        ours, theirs = (rows.get(result.step) for rows in self.timelines)
+        found = state_differences(aside, facts_of, first_of_run=True)
+        if found is None or differing_optimizers(ours, theirs) is not None:
+            return None
+        name, slot = found.owners[0]
+        return name, slot.rpartition(".")[0]
 
     def _compare_settings(self, result: StepResult, facts_of: FactsOfBoth) -> SettingsCheck | None:
         """How both optimizers were set in this step, None where one is another or nothing is known of them."""
@@ -144,26 +204,25 @@ class Progress:
             return False
         in_a_row = self.last is not None and self.last.step == result.step - 1
         before = self._parameters_before(result.step)
-        ours, theirs = (
-            replay(
-                OptimizerRecords(
-                    _by_owner((before_pair.reference, before_pair.candidate)[side] for before_pair in before.values()),
-                    _of_side(result, Phase.PARAM, side),
-                    _of_side(result, Phase.UPDATE, side),
-                    _states(self.last_aside if in_a_row else aside, side, "" if in_a_row else BEFORE),
-                    _states(aside, side, ""),
-                    facts_of[side],
-                )
+        sides = [
+            OptimizerRecords(
+                _by_owner((before_pair.reference, before_pair.candidate)[side] for before_pair in before.values()),
+                _of_side(result, Phase.PARAM, side),
+                _of_side(result, Phase.UPDATE, side),
+                _states(self.last_aside if in_a_row else aside, side, "" if in_a_row else BEFORE),
+                _states(aside, side, ""),
+                facts_of[side],
             )
             for side in (0, 1)
-        )
+        ]
         partner = {
             _owner(each.reference): _owner(each.candidate)
             for each in result.comparisons
             if each.key.phase is Phase.PARAM
         }
-        found = compare_replays(result.step, ours, theirs, partner)
+        found = compare_replays(result.step, replay(sides[0]), replay(sides[1]), partner)
         if found is not None:
+            found = replace(found, explanation=explained(sides[found.candidate], found.errors))
             self.formula_checks.append(found)
             self._partner = {theirs: ours for ours, theirs in partner.items()} if found.candidate else {}
         return found is not None

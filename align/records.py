@@ -288,7 +288,10 @@ class RunInfo:
     weights and inputs were moved and how many (`seed`, `unit`, `by`, `weights`, `inputs`, `integers`, ...). `kept` are
     the values that were kept whatever the detail: init, batches. `loaders` are the settings of the DataLoaders in the
     order of their first use. `fallbacks` are the operators that the device left to the CPU, with the number of their
-    calls in the first captured step (0 where only the device's own warning told).
+    calls in the first captured step (0 where only the device's own warning told). `classes` say of each class of
+    modules that ran whose code its forward is: `code` is equal for equal code (`torch` for torch's own, empty where
+    that is not known), `random` says that it may draw random numbers. `loads` are the calls of `load_state_dict`: the
+    step, how many keys were given, how many of the module's were missing, how many given ones it has not, examples.
     """
 
     align_version: str = ""
@@ -324,6 +327,8 @@ class RunInfo:
     process_id: int = 0
     host: str = ""
     perturbed: Mapping[str, Any] = field(default_factory=dict)
+    classes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    loads: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,6 +445,61 @@ class Reply:
     sentence: str
 
 
+class Shown(Word):
+    """How the cells of a column are written; the JSON has the numbers as they are."""
+
+    TEXT = "text"
+    NAME = "name"
+    NUMBER = "number"
+    COUNT = "count"
+    SHARE = "share"
+    RELATIVE = "relative"
+    TIMES = "times"
+    LOSS = "loss"
+    SCALE = "scale"
+    SECONDS = "seconds"
+
+
+class Curve(Word):
+    """The curves of a run over its steps, under which a table may stand."""
+
+    LOSS = "loss"
+    LOSS_SCALE = "loss_scale"
+    GRADIENT_NORM = "gradient_norm"
+    SECONDS = "seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table: its title, and how its cells are written.
+
+    `text` is a sentence or a word, `name` the name of a module or a tensor, `number` a value of a tensor, `count` a
+    whole number (also a step), `share` a part of 1 that is shown as percent, `relative` a difference with two digits,
+    `times` a factor of a limit, `loss` a loss, `scale` a loss scale, `seconds` a time.
+    """
+
+    title: str
+    shown: Shown = Shown.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What an analysis has found, row by row, the row that matters most first.
+
+    `name` is a word of letters and underscores, unique within a result: the key of the JSON. `lead` says in a sentence
+    how to read it. A cell that is None is not known. `question` is that of the reply that the table backs, `curve` the
+    curve under which it stands; without one it has a section of its own.
+    """
+
+    name: str
+    title: str
+    lead: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[FactValue, ...], ...]
+    question: str = ""
+    curve: Curve | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """What the comparison could see: the smallest relative effect on a module's output, and why.
@@ -539,7 +599,8 @@ class InspectResult:
 
     `paths` are the files that were read, rank by rank; `run` and `timeline` are those of the first. `replies` answer
     the questions in the order of a training step. `first` is where the first thing goes wrong, None for a run in which
-    nothing does. `counts` has the numbers of steps, captured steps, records and findings.
+    nothing does. `counts` has the numbers of steps, captured steps, records and findings. `tables` are what the
+    analyses found, in the order of the questions; `captured` are the steps whose tensors were kept.
     """
 
     paths: tuple[str, ...]
@@ -552,3 +613,5 @@ class InspectResult:
     modules: tuple[ModuleInfo, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     first: Place | None = None
+    tables: tuple[Table, ...] = ()
+    captured: tuple[int, ...] = ()

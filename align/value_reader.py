@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from align.capture_file import Capture
 from align.pairing import Pair
 from align.pool_windows import pooling_of
@@ -45,6 +48,14 @@ class ValueReader:
     def channels(self, pair: Pair, scale: float = 1.0) -> ChannelSums | None:
         """What differs by channel; None where the values are not kept."""
         return channel_sums(self._readers[0], self.opened(pair, scale)) if kept(pair) else None
+
+    def arrays(self, pair: Pair, scale: float = 1.0) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """All values of a pair, the candidate's times `scale`; None where they are not kept, or complex."""
+        if not kept(pair) or self.opened(pair).parts != 1:
+            return None
+        block = self._readers[0].block(self.opened(pair, scale), 0, pair.reference.numel)
+        shape = pair.reference.shape
+        return block.reference.reshape(shape).copy(), block.candidate.reshape(shape).copy()
 
     def without_flips(self, pair: Pair, forward_error: float, scale: float = 1.0) -> WithoutFlips | None:
         """A backward pair without the elements whose decision rounding flipped in the forward.

@@ -238,7 +238,7 @@ class StepWalk:
             self.inheritance.learn(pair, inherited)
             return Comparison(pair.reference, pair.candidate, Status.NOT_JUDGED, unit=precision.unit)
         measured = self.judging.measured(pair.reference, precision)
-        estimated = floor_of(pair, inherited, expected, precision)
+        estimated = floor_of(pair, inherited, expected, precision, scale)
         floor = max(estimated, measured or 0.0)
         limit = self.judging.limit_of(pair.reference.numel)
         if not metrics.has_sketches(pair):
@@ -392,14 +392,18 @@ def share_of_limit(comparison: Comparison | None) -> float:
     return (comparison.times_floor or 0.0) / comparison.limit if comparison is not None and comparison.limit else 0.0
 
 
-def floor_of(pair: Pair, inherited: float, expected: Expectation, precision: Precision) -> float:
-    """The relative difference that rounding may cause: inherited, of the format, of sums, of its smallest numbers."""
+def floor_of(pair: Pair, inherited: float, expected: Expectation, precision: Precision, scale: float = 1.0) -> float:
+    """The relative difference that rounding may cause: inherited, of the format, of sums, of its smallest numbers.
+
+    A candidate whose loss scale is smaller by `scale` is nearer to the smallest numbers than the reference.
+    """
     floor = max(inherited, precision.unit, tolerance.summation_error(expected.terms, precision.unit))
     if expected.unseen:
         floor = max(floor, tolerance.unseen_error(expected.unseen, precision.unit))
     stats = pair.reference.stats
     if stats is not None and stats.norm > 0.0:
-        floor = max(floor, precision.spacing * math.sqrt(pair.reference.numel) / (2.0 * stats.norm))
+        spacing = precision.spacing * max(1.0, scale)
+        floor = max(floor, spacing * math.sqrt(pair.reference.numel) / (2.0 * stats.norm))
     return max(floor * expected.factor, min(precision.unit, tolerance.FLOAT32.unit) * expected.roundings)
 
 

@@ -105,6 +105,15 @@ def loss_scale(number: float) -> str:
     return f"{number:,.0f} (2^{exponent - 1})" if number >= 1 else f"2^{exponent - 1}"
 
 
+def seconds(number: float) -> str:
+    """`318 ms`, `1.42 s`."""
+    if not math.isfinite(number):
+        return _special(number)
+    if 0 < number < 0.01:  # noqa: PLR2004 - below it whole milliseconds say too little
+        return f"{1e3 * number:.2g} ms"
+    return f"{1e3 * number:.0f} ms" if number < 1 else f"{number:,.2f} s"
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Closed ranges with a dash: `0-2, 5`."""
     ordered = sorted(set(numbers))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from align.capture_file import CaptureWriter, open_capture
 from align.comparison import Walk, compare
 from align.diagnosis import diagnose
-from align.hashing import hash_bytes
+from align.hashing import hash_bytes, row_hashes
 from align.records import (
     DiffResult,
     Fact,
@@ -50,9 +50,12 @@ def statistics_of(array: Array) -> TensorStats:
 
 
 def record_of(key: TensorKey, array: Array, order: int = 0, **more: Any) -> TensorRecord:
-    """A record of an array; integers, initial tensors and batches get a hash, floats a sketch."""
+    """A record of an array; integers, initial tensors and batches get a hash, floats a sketch; batches one a row."""
     floating = array.dtype.kind == "f"
     must_be_equal = not floating or key.phase in {Phase.INIT, Phase.INPUT}
+    has_rows = array.ndim > 0 and (key.phase is Phase.INPUT or (key.phase is Phase.LOSS and not floating))
+    if has_rows and "row_hashes" not in more:
+        more["row_hashes"] = row_hashes(array)
     return TensorRecord(
         key=key,
         order=order,

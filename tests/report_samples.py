@@ -6,6 +6,7 @@ import dataclasses
 import math
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from align.records import (
     INIT_STEP,
@@ -515,4 +516,53 @@ def huge(steps: int = 14, layers: int = 41) -> DiffResult:
         findings=(dataclasses.replace(small.findings[0], where=place), *small.findings[1:]),
         reference_timeline=timeline(3000),
         candidate_timeline=timeline(3000, drift=1e-4),
+    )
+
+
+def explained() -> DiffResult:
+    """Another seed in the candidate, and what follows from it: other weights, masks and batches."""
+    whole = equality()
+    cause = whole.findings[0]
+
+    def follows(code: str, label: str, summary: str, **more: Any) -> Finding:
+        advice = "Seed both runs alike first."
+        return Finding(code, label, Severity.ERROR, summary, advice, explained_by=cause.code, **more)
+
+    consequences = (
+        follows(
+            "AL310",
+            "initial-weights-differ",
+            "The initial weights differ in 14 of 34 tensors.",
+            where=Place(INIT_STEP, "init", "layers.0.attn", "weight"),
+            evidence={"differing": 14, "tensors": 34},
+        ),
+        *(
+            follows(
+                "AL204",
+                "dropout-mask-differs",
+                f"The masks of layers.{n}.drop differ.",
+                where=Place(0, "forward", f"layers.{n}.drop", "output.0"),
+            )
+            for n in range(2)
+        ),
+        follows("AL203", "data-order", "Both runs see the same samples in another order."),
+    )
+    return dataclasses.replace(whole, findings=(cause, *consequences, PRECISION_NOTE))
+
+
+def crowded() -> DiffResult:
+    """More findings and notes than a screen holds."""
+    whole = diverged()
+    others = tuple(
+        dataclasses.replace(
+            PRECISION_NOTE,
+            summary=f"Setting {number} differs between both runs, and what that does is told in a long sentence here.",
+        )
+        for number in range(30)
+    )
+    notes = tuple(
+        f"Note {number} on the pairing of names, which explains why two names are equal." for number in range(12)
+    )
+    return dataclasses.replace(
+        whole, findings=(whole.findings[0], *others), pairing=dataclasses.replace(whole.pairing, notes=notes)
     )

@@ -260,7 +260,7 @@ class Answer:
 
 ANSWERS = {
     "clip_before_unscale": Answer(0, Phase.UPDATE, "hidden", "weight", Origin.OPTIMIZER, frozenset({"hidden"})),
-    "overflow_collapse": Answer(0, Phase.FORWARD, "up", "output.0", Origin.MODULE, frozenset({"up"})),
+    "overflow_collapse": Answer(0, Phase.FORWARD, "up", "output.0", Origin.MODULE, frozenset({"up", "GradScaler"})),
     "recompute_rng": Answer(
         0, Phase.BACKWARD, "layers.1.drop", "grad_output.0", Origin.FUNCTIONAL, frozenset({"layers.1"})
     ),

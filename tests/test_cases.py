@@ -31,9 +31,9 @@ ANSWERS = {
     "key_norm_eps": Answer(
         0, Phase.FORWARD, "attn.k_norm", "output.0", Kind.VALUE, Origin.MODULE, "module-config-differs"
     ),
-    "packed_mask": Answer(0, Phase.FORWARD, "blocks.0.fa", "output.0", Kind.VALUE, Origin.MODULE, "origin-module"),
+    "packed_mask": Answer(0, Phase.FORWARD, "blocks.0.fa", "output.0", Kind.VALUE, Origin.MODULE, "operator-differs"),
     "all_ignored": Answer(2, Phase.LOSS, "loss", "value", Kind.NONFINITE, Origin.LOSS, "nan-origin"),
-    "double_shift": Answer(0, Phase.LOSS, "loss", "target", Kind.EQUALITY, Origin.INPUT, "data-differs"),
+    "double_shift": Answer(0, Phase.LOSS, "loss", "target", Kind.EQUALITY, Origin.INPUT, "labels-differ"),
 }
 BENIGN_CASE = "bf16_split"
 NAMES = (*ANSWERS, BENIGN_CASE)
@@ -97,7 +97,7 @@ def test_another_order_of_bf16_sums_is_within_noise(captures: Path, device: str,
 def test_the_mask_of_another_shape_is_named_beside_the_operator(captures: Path) -> None:
     result = compared(captures, "packed_mask", "fp32", "bad.fp32.npu")
     labels = [finding.label for finding in result.findings]
-    assert labels[:2] == ["origin-module", "shape-differs"]
+    assert labels[:2] == ["operator-differs", "shape-differs"]
     assert result.findings[1].where.name == "blocks.0.fa"
 
 

@@ -26,7 +26,11 @@ class Layer:
 
 
 LAYERS = {
-    "words": Layer(("align", "align.errors", "align.records", "align.tapping", "align.wording"), (), ("numpy",)),
+    "words": Layer(
+        ("align", "align.checkpoint_records", "align.errors", "align.records", "align.tapping", "align.wording"),
+        (),
+        ("numpy",),
+    ),
     "file": Layer(
         (
             "align.capture_checks",
@@ -36,6 +40,7 @@ LAYERS = {
             "align.capture_reader",
             "align.capture_request",
             "align.capture_writer",
+            "align.checkpoint_files",
             "align.damage",
             "align.format_page",
             "align.gathered",
@@ -57,7 +62,7 @@ LAYERS = {
     ),
     # Modules that no other layer names: pure functions over records.
     "middle": Layer((), ("words", "file"), ("numpy",)),
-    "diagnosis": Layer(("align.diagnosis",), ("words", "file", "middle"), ("numpy",)),
+    "diagnosis": Layer(("align.checkpoints", "align.diagnosis"), ("words", "file", "middle"), ("numpy",)),
     "hooks": Layer(("align.hooks",), ("words", "file"), ("numpy", "torch", "torch_npu")),
     "reports": Layer(("align.reports",), ("words",), ("jinja2", "markupsafe", "matplotlib", "numpy", "rich")),
     "cli": Layer(

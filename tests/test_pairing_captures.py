@@ -160,7 +160,7 @@ def test_rules_pair_what_they_name(captures: Mapping[str, Path], tmp_path: Path)
     rules = tmp_path / "rules.txt"
     lines = [f"(h\\.\\d+\\.)?{old} -> \\1{new}" for old, new in NAMES.items() if old != "h"]
     rules.write_text("\n".join(["# the layers", r"h\.(\d+)\.norm -> layers.\1.input_layernorm", *lines, "wte -> tok"]))
-    done = align("diff", captures[""], captures["renamed"], "--map", rules)
+    done = align("diff", captures[""], captures["renamed"], "--map", rules, "--all")
     assert done.code == 0, done.stderr
     text = " ".join(done.stdout.split())
     assert "note: 6 modules were paired by the rules given: h.N.norm -> layers.N.input_layernorm, emb ->" in text
@@ -172,7 +172,7 @@ def test_rules_pair_what_they_name(captures: Mapping[str, Path], tmp_path: Path)
 def test_rules_that_cannot_be_read_end_the_command(captures: Mapping[str, Path], tmp_path: Path) -> None:
     rules = tmp_path / "rules.txt"
     rules.write_text("emb = tok\n")
-    done = align("diff", captures[""], captures["renamed"], "--map", rules)
+    done = align("diff", captures[""], captures["renamed"], "--map", rules, "--all")
     assert (done.code, done.stdout) == (2, "")
     assert done.stderr == (
         f"align: Cannot read line 1 of '{rules}', 'emb = tok': write PATTERN -> REPLACEMENT, such as "

@@ -90,7 +90,8 @@ def test_equal_weights_of_a_model_that_is_called_late_are_said_to_be_unknown_too
 def test_other_weights_of_a_model_that_is_called_at_once_are_initial_weights(tmp_path: Path) -> None:
     found = compared(tmp_path, distil(first=0), distil(first=0, scale=1.5))
     assert found.summary == (
-        "The initial weights differ in 1 of 8 tensors: 1.5 times the reference. No module was judged."
+        "Initial weights are a multiple of those of the reference: 1 of 8 initial tensors (<Student#2>.fc2.weight). In "
+        "the candidate <Student#2>.fc2.weight is 1.5 times the reference. No module was judged."
     )
 
 

@@ -16,36 +16,45 @@ WEIGHTS = frozenset({"initial-weights-differ", "buffer-differs", "tied-weight-br
 DRAWS = frozenset({"rng-mismatch", "dropout-mask-differs"})
 DATA = frozenset({"data-order", "data-differs", "labels-differ"})
 SCALES = frozenset({"loss-scale-collapse", "loss-scale-unstable", "parameters-not-updated"})
+UNDERFLOW = frozenset({"parameters-not-updated", "update-lost", "gradient-scaled", "origin-functional"})
+"""What gradients of zeros end in."""
+GRADIENTS = frozenset({"independent-origin", "gradient-norm-differs"})
+"""What gradients of another size end in."""
 
 EXPLAINS: Mapping[str, frozenset[str]] = {
     "environment-differs": DRAWS,
     "precision-mode-differs": frozenset({"dtype-differs"}),
-    "structure-differs": WEIGHTS | {"shape-differs"},
+    "structure-differs": WEIGHTS | {"shape-differs", "origin-module"},
     "hyperparameters-differ": frozenset({"optimizer-formula-differs", "optimizer-state-differs"}),
     "module-config-differs": frozenset({"origin-module", "origin-functional", "operator-differs"}),
     "train-eval-mode": frozenset({"origin-module", "origin-functional", "dropout-mask-differs"}),
-    "seed-mismatch": WEIGHTS | DRAWS | DATA,
-    "rng-mismatch": DRAWS,
-    "data-shifted": DATA,
-    "data-order": DATA,
-    "data-differs": frozenset({"labels-differ"}),
-    "checkpoint-not-loaded": WEIGHTS,
-    "checkpoint-partially-loaded": WEIGHTS,
-    "checkpoint-keys": WEIGHTS | {"checkpoint-not-loaded", "checkpoint-partially-loaded"},
-    "weight-permuted": WEIGHTS,
-    "weight-transposed": WEIGHTS,
-    "weight-cast": WEIGHTS,
-    "weight-stale": WEIGHTS,
-    "weight-scaled": WEIGHTS,
-    "weight-corrupted": WEIGHTS,
-    "tied-weight-broken": WEIGHTS,
-    "buffer-differs": WEIGHTS,
-    "nan-origin": SCALES | {"overflow", "skipped-step-applied"},
+    "layout-differs": frozenset({"operator-differs"}),
+    "seed-mismatch": WEIGHTS | DRAWS | DATA | {"origin-module"},
+    "rng-mismatch": DRAWS | DATA | {"origin-module"},
+    "dropout-mask-differs": frozenset({"origin-module"}),
+    "duplicate-samples": frozenset({"missing-samples"}),
+    "buffer-differs": frozenset({"origin-module", "origin-functional", "operator-differs", "dtype-differs"}),
+    "checkpoint-keys": frozenset({"checkpoint-not-loaded", "checkpoint-partially-loaded"}),
+    "weight-transposed": frozenset({"shape-differs"}),
+    "nan-origin": SCALES | {"overflow"},
     "overflow": SCALES | {"nan-origin"},
     "overflow-saturated": SCALES | {"origin-module", "origin-functional"},
-    "gradient-underflow": frozenset({"parameters-not-updated", "update-lost", "gradient-scaled"}),
-    "clip-before-unscale": frozenset({"gradient-scaled", "origin-functional", "update-lost"}),
+    "gradient-underflow": UNDERFLOW,
+    "denormal-flush": UNDERFLOW
+    | {"gradient-underflow", "origin-module", "operator-differs", "backward-operator-differs"},
+    "loss-scale-collapse": UNDERFLOW | {"gradient-underflow", "overflow"},
+    "loss-scale-stuck": frozenset({"parameters-not-updated", "loss-scale-collapse"}),
+    "loss-scale-unstable": UNDERFLOW | {"gradient-underflow", "loss-scale-collapse"},
+    "skipped-step-applied": frozenset(
+        {"nan-origin", "overflow", "optimizer-state-differs", "optimizer-formula-differs"}
+    ),
+    "clip-before-unscale": frozenset({"gradient-scaled", "origin-functional", "independent-origin", "update-lost"}),
     "recompute-differs": frozenset({"origin-module", "origin-functional", "backward-operator-differs"}),
+    "parameters-not-updated": frozenset({"optimizer-formula-differs", "update-lost"}),
+    "gradient-scaled": GRADIENTS,
+    "gradient-doubled": GRADIENTS,
+    "loss-normalization": GRADIENTS | {"gradient-scaled"},
+    "optimizer-state-differs": frozenset({"optimizer-formula-differs"}),
     "learning-rate-differs": frozenset({"optimizer-formula-differs"}),
     "weight-decay-groups": frozenset({"hyperparameters-differ", "optimizer-formula-differs"}),
 }

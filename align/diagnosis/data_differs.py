@@ -1,4 +1,4 @@
-"""AL205: the batches, or the targets handed to the loss, differ."""
+"""AL205: the batches differ, and no order, shift or label explains it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import data_order, given, telling
+from align.diagnosis.given import Given
 from align.diagnosis.registry import rule
-from align.equality import Equality
-from align.records import Finding, Kind, Phase, Severity
+from align.diagnosis.telling import Words
+from align.records import Finding, Phase
+from align.samples import SampleKind
 
 CODE = "AL205"
 LABEL = "data-differs"
@@ -18,61 +20,58 @@ LABEL = "data-differs"
 @rule(CODE, LABEL, rank=20)
 def find(walk: Walk) -> Iterator[Finding]:
     """Batches and targets that are not equal; an error where the runs part there, else a warning."""
-    for result in walk.results:
-        if result.unequal:
-            yield _finding(walk, result.unequal)
-            return
-
-
-def _finding(walk: Walk, unequal: tuple[Equality, ...]) -> Finding:
-    key = unequal[0].pair.key
-    first = walk.first
-    parts_here = first is not None and first.kind is Kind.EQUALITY and first.comparison.key == key
-    unequal = tuple(found for found in unequal if found.pair.key.phase is key.phase)
-    names = list(dict.fromkeys(_name(found) for found in unequal))
-    steps = [result.step for result in walk.results if result.unequal]
-    if key.phase is Phase.LOSS:
+    found = given.first_difference(walk)
+    if found is None or found.only_labels or _told_elsewhere(walk, found):
+        return
+    if found.key.phase is Phase.LOSS:
         summary = (
-            f"{telling.opening(key)}: the logits agree, the targets handed to the loss differ. No module is to blame."
+            f"{telling.opening(found.key)}: the logits agree, the targets handed to the loss differ. No module is to "
+            "blame."
         )
         advice = "Compare how both scripts make the targets: label shift, padding, ignored index, collation."
     else:
+        names = list(dict.fromkeys(given.name_of(each.pair.key) for each in found.unequal))
         summary = (
-            f"The batches of {wording.step(key.step)} differ ({wording.listing(names[:3], len(names))}); "
-            f"the model was not judged {'from there on' if key.step else ''}".rstrip()
-            + "."
+            f"The batches of {wording.step(found.key.step)} differ ({wording.listing(names[:3], len(names))})"
+            f"{_how(found)}; {given.unjudged(found)}."
         )
-        taking = (
-            "capture the reference with `align capture --keep batches`, the candidate with "
-            "`align capture --batches-from REF.h5`; or "
+        advice = _advice(walk, found)
+    yield given.finding(walk, found, (CODE, LABEL), Words(summary, advice))
+
+
+def _told_elsewhere(walk: Walk, found: Given) -> bool:
+    """Whether a rule of its own tells what the samples are."""
+    if found.kind is SampleKind.GAPS:
+        samples = found.samples
+        return bool(samples.repeated or samples.repeated_reference or bool(samples.missing) != bool(samples.extra))
+    return found.kind is SampleKind.SHIFTED or any(True for _ in data_order.find(walk))
+
+
+def _how(found: Given) -> str:
+    samples = found.samples
+    if found.agreeing:
+        return f", while {wording.listing(found.agreeing[:3], len(found.agreeing))} agree"
+    if found.loaders_agree:
+        return ", while the DataLoaders hand out equal ones"
+    if found.kind is SampleKind.GAPS:
+        changed = max(samples.missing, samples.extra)
+        return f" in {wording.count(changed)} of {wording.plural(samples.total, 'sample')}, the others stand in order"
+    return ""
+
+
+def _advice(walk: Walk, found: Given) -> str:
+    if found.agreeing:
+        names = wording.listing(list(dict.fromkeys(given.name_of(each.pair.key) for each in found.unequal))[:3])
+        return (
+            f"The samples are the same, {names} was made otherwise from them: compare how both scripts collate, pad, "
+            "pack and mask (attention mask, position ids, segment ids)."
         )
-        advice = (
-            f"Feed both runs the same batches: {'' if telling.was_taken(walk, 'batches_from') else taking}set the same "
-            "sampler seed, number of workers, shuffling and preprocessing. Look at the first differing batch with "
-            "`align show`."
+    if found.loaders_agree:
+        return (
+            "Compare what the scripts do to a batch between the DataLoader and the model: normalisation, augmentation "
+            "on the device, noise, masks."
         )
-    return Finding(
-        CODE,
-        LABEL,
-        Severity.ERROR if parts_here else Severity.WARNING,
-        summary,
-        advice,
-        telling.place_of(key),
-        {
-            "steps": steps,
-            "tensors": names,
-            "relative_l2": {_name(found): found.relative_l2 for found in unequal},
-            "reference_hash": _hash(unequal[0].pair.reference.hash),
-            "candidate_hash": _hash(unequal[0].pair.candidate.hash),
-        },
-        {"step": key.step, "phase": str(key.phase), "names": names, "steps": steps},
+    return (
+        f"Feed both runs the same batches: {given.taking(walk)}set the same sampler seed, number of workers, shuffling "
+        "and preprocessing. Look at the first differing batch with `align show`."
     )
-
-
-def _hash(number: int | None) -> str | None:
-    return None if number is None else wording.short_hash(number)
-
-
-def _name(found: Equality) -> str:
-    key = found.pair.key
-    return key.name if key.slot == "value" else f"{key.name} {key.slot}"

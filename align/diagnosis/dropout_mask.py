@@ -22,16 +22,10 @@ LARGEST_DEVIATION = 5.0
 @rule(CODE, LABEL, rank=35)
 def find(walk: Walk) -> Iterator[Finding]:
     """The first difference, where it is the output of a dropout module with as many zeros on both sides."""
-    first = walk.first
-    if first is None or not _is_dropout_output(walk, first):
+    shares = zero_shares(walk)
+    if walk.first is None or shares is None:
         return
-    comparison = first.comparison
-    shares = (_zero_share(comparison.reference), _zero_share(comparison.candidate))
-    mean = sum(shares) / 2
-    deviation = math.sqrt(max(2 * mean * (1 - mean), 0.0) / max(comparison.reference.numel, 1))
-    if not min(shares) > 0.0 or abs(shares[0] - shares[1]) > LARGEST_DEVIATION * deviation:
-        return
-    key = comparison.key
+    key = walk.first.comparison.key
     yield Finding(
         CODE,
         LABEL,
@@ -42,8 +36,21 @@ def find(walk: Walk) -> Iterator[Finding]:
         "draw the same mask.",
         telling.place_of(key),
         {"reference_zero_share": shares[0], "candidate_zero_share": shares[1]},
-        {**telling.arguments_of(first), "zero_shares": list(shares)},
+        {**telling.arguments_of(walk.first), "zero_shares": list(shares)},
     )
+
+
+def zero_shares(walk: Walk) -> tuple[float, float] | None:
+    """The shares of zeros that a dropout module makes in both runs, where other masks are the first difference."""
+    first = walk.first
+    if first is None or not _is_dropout_output(walk, first):
+        return None
+    comparison = first.comparison
+    shares = (_zero_share(comparison.reference), _zero_share(comparison.candidate))
+    mean = sum(shares) / 2
+    deviation = math.sqrt(max(2 * mean * (1 - mean), 0.0) / max(comparison.reference.numel, 1))
+    alike = min(shares) > 0.0 and abs(shares[0] - shares[1]) <= LARGEST_DEVIATION * deviation
+    return shares if alike else None
 
 
 def _is_dropout_output(walk: Walk, first: Suspect) -> bool:

@@ -19,6 +19,8 @@ ADVICE = "Give both runs one optimizer with the same settings."
 ALL_AGREE = " All gradients of the step agree: the runs part in the optimizer."
 """What a setting does may show in the parameters later only, as momentum does in the second step."""
 
+DECAY = "weight_decay"
+
 TOLD = 3
 """How many settings one sentence names."""
 
@@ -44,8 +46,18 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 
 def told_here(check: SettingsCheck) -> tuple[SettingDifference, ...]:
-    """The settings that this rule tells: AL703 tells a rate that is another for all parameters."""
-    return tuple(each for each in check.differences if each.name != RATE or len(each.owners) < each.compared)
+    """The settings that this rule tells: AL703 tells a rate that is another for all parameters, AL704 groups."""
+    groups = decay_of_some(check)
+    return tuple(
+        each
+        for each in check.differences
+        if each is not groups and (each.name != RATE or len(each.owners) < each.compared)
+    )
+
+
+def decay_of_some(check: SettingsCheck) -> SettingDifference | None:
+    """The weight decay, where some parameters have another one and others do not."""
+    return next((each for each in check.differences if each.name == DECAY and len(each.owners) < each.compared), None)
 
 
 def _set_differently(walk: Walk, check: SettingsCheck) -> Finding:

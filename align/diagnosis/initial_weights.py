@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import telling, weights
 from align.diagnosis.registry import rule
 from align.diagnosis.seed_mismatch import looks_like_another_seed
 from align.drift import root_of
 from align.equality import Answer, Equality
+from align.initial_relations import name_of
 from align.records import Finding, Kind, Origin, Severity
+from align.relations import ModelKind, describe
 from align.walk import Suspect, equality_comparison
 
 CODE = "AL310"
@@ -19,22 +22,23 @@ LABEL = "initial-weights-differ"
 
 EXAMPLES = 5
 
-TAKING = (
-    "capture the reference with `align capture --keep init`, the candidate with `align capture --init-from REF.h5`; or "
-)
-
 
 @rule(CODE, LABEL, rank=30)
 def find(walk: Walk) -> Iterator[Finding]:
-    """Initial weights and buffers that are not equal, or equal but for rounding."""
-    unequal = [found for found in walk.unequal_weights if found.pair.same_shape]
+    """Initial weights and buffers that differ and of which no other rule tells how, or that are equal but for rounding.
+
+    Another shape is told by AL104.
+    """
+    names = weights.groups(walk).get(LABEL, ())
+    unequal = [found for found in map(partial(weights.equality_of, walk), names) if found.pair.same_shape]
     if unequal:
         yield _differ(walk, unequal)
+    if walk.unequal_weights:
         return
     if walk.first is not None and (walk.first.origin, walk.first.kind) == (Origin.WEIGHTS, Kind.VALUE):
         yield _not_known(walk, walk.first)
     close = [found for found in walk.initial if found.answer is Answer.CLOSE]
-    if close and not walk.unequal_weights:
+    if close:
         yield _close(close, len(walk.initial))
 
 
@@ -80,8 +84,8 @@ def _differ(walk: Walk, unequal: Sequence[Equality]) -> Finding:
         Severity.ERROR,
         f"The initial weights differ in {wording.count(len(unequal))} of {wording.plural(total, 'tensor')}"
         f"{f': {cause}' if cause else ''}. No module was judged.",
-        f"Start both runs from one set of weights: {'' if telling.was_taken(walk, 'init_from') else TAKING}load the "
-        "same checkpoint in both. Then compare again.",
+        f"Start both runs from one set of weights: {weights.taking(walk)}load the same checkpoint in both. Then "
+        "compare again.",
         telling.place_of(unequal[0].pair.key),
         {
             "differing": len(unequal),
@@ -97,25 +101,15 @@ def _cause(walk: Walk, unequal: Sequence[Equality]) -> str:
     """What the candidate's weights are to the reference's where that is simple."""
     if looks_like_another_seed(walk):
         return "they look like another draw of the same distribution"
-    loaded = _side_with_defaults(unequal)
-    if loaded:
-        return f"the vectors of the {loaded} are at their defaults, as if no checkpoint had been loaded there"
+    side = walk.weights.model.side
+    if walk.weights.model.kind is ModelKind.NOT_LOADED and side is not None:
+        return f"the vectors of the {side} are at their defaults, as if no checkpoint had been loaded there"
     relations = [telling.relation(equality_comparison(found)) for found in unequal]
     if relations[0] and all(relation == relations[0] for relation in relations):
         return relations[0].removeprefix(", ")
-    return f"first {_name(unequal[0])}{relations[0]}"
-
-
-def _side_with_defaults(unequal: Sequence[Equality]) -> str:
-    """The side on which every differing vector is constant (gains 1, biases 0) while the other's are not."""
-    vectors = [found.pair for found in unequal if len(found.pair.reference.shape) == 1]
-    constant = [
-        [record.stats is not None and record.stats.minimum == record.stats.maximum for record in side]
-        for side in ([pair.reference for pair in vectors], [pair.candidate for pair in vectors])
-    ]
-    if vectors and all(constant[0]) and not any(constant[1]):
-        return "reference"
-    return "candidate" if vectors and all(constant[1]) and not any(constant[0]) else ""
+    related = walk.weights.relations.get(name_of(unequal[0].pair.reference))
+    said = f" ({describe(related)})" if related is not None and not relations[0] else relations[0]
+    return f"first {_name(unequal[0])}{said}"
 
 
 def _close(close: Sequence[Equality], total: int) -> Finding:

@@ -11,6 +11,7 @@ from align.diagnosis.registry import JOB_RULES, RUN_RULES
 from align.errors import ComparisonError
 from align.inspection import Inspection, Job, RunView
 from align.inspection.questions import JOB_QUESTIONS, QUESTIONS
+from align.inspection.tables import tables_of
 from align.records import Finding, Health, InspectResult, Reply, Severity, State
 
 
@@ -47,6 +48,8 @@ def inspect(views: Sequence[RunView]) -> InspectResult:
             "findings": len(findings),
         },
         first=wrong[0].where if wrong else None,
+        tables=tables_of(job),
+        captured=first.steps,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from align import wording
 from align.comparison import Walk
@@ -10,6 +11,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.hyperparameters import RATE
 from align.records import Finding, Place, Severity
+from align.schedules import ScheduleKind, schedule_between
 from align.updates import differing_learning_rates
 
 CODE = "AL703"
@@ -37,12 +39,36 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.ERROR if parts_here else Severity.WARNING,
         f"The learning rate of {wording.step(step)} is {told[0]} in the reference and {told[1]} in the candidate. "
-        f"{'All gradients agree; the parameters part here.' if parts_here else ''}".strip(),
+        f"{'All gradients agree; the parameters part here.' if parts_here else ''}".strip()
+        + _schedule(walk),
         "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
         Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),
-        {"learning_rates": {str(step): list(pair) for step, pair in differing.items()}},
+        {"learning_rates": {str(step): list(pair) for step, pair in differing.items()}, **_evidence(walk)},
         {"step": step, "reference": rates[0], "candidate": rates[1]},
     )
+
+
+def _schedule(walk: Walk) -> str:
+    """What the rates of the whole run are to the reference's, in a sentence begun with a blank, else empty."""
+    found = schedule_between(walk.reference_timeline, walk.candidate_timeline)
+    if found is None:
+        return ""
+    number = wording.factor(found.number)
+    if found.kind is ScheduleKind.TIMES:
+        return f" In all {found.steps} steps that both timelines have it is {number} times the reference's."
+    if found.kind is ScheduleKind.SHIFTED:
+        ahead = "ahead of" if found.number > 0 else "behind"
+        return f" The schedule of the candidate is {wording.plural(abs(int(found.number)), 'step')} {ahead} the other."
+    fast, slow = ("candidate", "reference") if found.kind is ScheduleKind.FASTER else ("reference", "candidate")
+    return (
+        f" The rate of step n of the {fast} is that of step {number} n of the {slow} (in {found.steps} steps): its "
+        f"scheduler is advanced {number} times for each step of the other's."
+    )
+
+
+def _evidence(walk: Walk) -> dict[str, Any]:
+    found = schedule_between(walk.reference_timeline, walk.candidate_timeline)
+    return {} if found is None else {"schedule": {"kind": str(found.kind), "number": found.number}}
 
 
 def _of_all_parameters(walk: Walk) -> Iterator[tuple[int, tuple[float, float] | None]]:

@@ -8,6 +8,7 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
+from align.optimizer_explanation import told
 from align.optimizer_replay import FormulaCheck, FormulaError
 from align.records import Finding, Place, Severity
 from align.updates import UpdateCheck
@@ -39,8 +40,8 @@ def _own_settings(walk: Walk, check: FormulaCheck) -> Finding:
         Severity.ERROR,
         f"{wording.step(check.step).capitalize()}: the optimizer of the {side} does not do what its own settings say, "
         f"in {len(owners)} of {check.checked} parameters that could be replayed; first {_what(first)} of {name}: "
-        f"relative L2 {wording.relative(first.error)}, {wording.factor(first.factor)} times what the settings give. No "
-        "module is to blame.",
+        f"relative L2 {wording.relative(first.error)}, {wording.factor(first.factor)} times what the settings give."
+        f"{_explained(check)} No module is to blame.",
         f"Compare the optimizer's kernel and code in the {side} with its settings: the learning rate, betas, epsilon "
         "and weight decay that it really uses, a fused or patched implementation, changes of parameters around the "
         "step.",
@@ -53,9 +54,15 @@ def _own_settings(walk: Walk, check: FormulaCheck) -> Finding:
             "parameters": len(owners),
             "checked": check.checked,
             "whats": sorted({error.what for error in check.errors}),
+            "setting": check.explanation.setting if check.explanation is not None else None,
+            "really": check.explanation.really if check.explanation is not None else None,
         },
         {"step": check.step, "side": side, "what": first.what, "name": first.owner[0], "factor": first.factor},
     )
+
+
+def _explained(check: FormulaCheck) -> str:
+    return "" if check.explanation is None else f" {told(check.explanation)}"
 
 
 def _what(error: FormulaError) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import added_tensor, backward_cause, forward_cause, loss_cause, telling
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Kind, Origin, Phase, Severity
 from align.units import SCRIPT
@@ -24,9 +24,13 @@ def find(walk: Walk) -> Iterator[Finding]:
     first = walk.first
     if first is None or first.origin not in ORIGINS or first.kind not in {Kind.VALUE, Kind.SHAPE}:
         return
+    if any(first is gap.suspect for gap in walk.underflow_gaps) or forward_cause.is_isolated(walk):
+        return
+    if backward_cause.is_known(walk) or loss_cause.is_known(walk):
+        return
     key = first.comparison.key
     owner = first.owner if first.origin is Origin.FUNCTIONAL else key.name
-    evidence = telling.evidence_of(first.comparison)
+    evidence = telling.evidence_of(first.comparison) | added_tensor.evidence(walk)
     evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
     users = telling.users_of(walk, first)
     if len(users) > 1:
@@ -38,7 +42,8 @@ def find(walk: Walk) -> Iterator[Finding]:
     elif handed:
         summary, advice = _tell_handed(first, other), _advise_handed(first, other)
     else:
-        summary, advice = _summary(first, users), _advice(first, users)
+        summary, advice = f"{_summary(first, users)}{_argument(walk, first)}", _advice(first, users)
+        summary, advice = f"{summary}{added_tensor.told(walk)}", added_tensor.advice(walk) or advice
     yield Finding(
         CODE,
         LABEL,
@@ -120,6 +125,31 @@ def _summary(first: Suspect, users: Sequence[str]) -> str:
         )
     tell = _TELLERS.get(first.origin, _tell_between)
     return f"{telling.opening(comparison.key)}: {tell(first, much)}"
+
+
+def _argument(walk: Walk, first: Suspect) -> str:
+    """What differs in an integer argument, in a sentence begun with a blank: how many are true, or between what."""
+    key = first.comparison.key
+    place = (key.step, key.phase, key.name, first.argument, key.micro, key.call)
+    pair = next(
+        (
+            each
+            for each in walk.comparisons
+            if (each.key.step, each.key.phase, each.key.name, each.key.slot, each.key.micro, each.key.call) == place
+        ),
+        None,
+    )
+    if not first.argument or pair is None or pair.reference.stats is None or pair.candidate.stats is None:
+        return ""
+    ours, theirs = pair.reference.stats, pair.candidate.stats
+    if pair.reference.dtype == pair.candidate.dtype == "bool":
+        true = [wording.count(stats.count - stats.zeros) for stats in (ours, theirs)]
+        return (
+            f" Of its {wording.count(ours.count)} elements {true[0]} are true in the reference and {true[1]} in the "
+            "candidate."
+        )
+    sides = [f"{stats.minimum:g} to {stats.maximum:g}" for stats in (ours, theirs)]
+    return f" It holds {sides[0]} in the reference and {sides[1]} in the candidate." if sides[0] != sides[1] else ""
 
 
 def _tell_loss(first: Suspect, much: str) -> str:  # noqa: ARG001 - one signature for all origins

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import added_tensor, backward_cause, forward_cause, telling, wrong_elements
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Origin, Phase, Severity
 from align.units import SCRIPT
@@ -21,20 +21,28 @@ def find(walk: Walk) -> Iterator[Finding]:
     first = walk.first
     if first is None or first.origin is not Origin.MODULE or first.kind not in {Kind.VALUE, Kind.SHAPE}:
         return
+    if forward_cause.is_isolated(walk) or forward_cause.is_operator(walk) or backward_cause.is_known(walk):
+        return
     key = first.comparison.key
     classes = _classes(walk, key.name)
-    evidence = telling.evidence_of(first.comparison)
+    evidence = telling.evidence_of(first.comparison) | wrong_elements.evidence(walk.wrong_part)
+    evidence |= added_tensor.evidence(walk)
     evidence["carried_on"] = telling.carried_on(walk.comparisons, first.comparison)
     evidence["class_name"] = classes[0] or None
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        telling.statistics_summary(first) if first.statistics_only else _summary(first, _odd_argument(walk, first)),
-        telling.STATISTICS_ADVICE if first.statistics_only else _advice(walk, first, classes),
+        telling.statistics_summary(first)
+        if first.statistics_only
+        else f"{_summary(first, telling.odd_argument(walk, first))}{added_tensor.told(walk)}"
+        f"{wrong_elements.told(walk.wrong_part)}",
+        telling.STATISTICS_ADVICE
+        if first.statistics_only
+        else added_tensor.advice(walk) or _advice(walk, first, classes),
         telling.place_of(key),
         evidence,
-        {**telling.arguments_of(first), "shape_argument": _odd_argument(walk, first)},
+        {**telling.arguments_of(first), "shape_argument": telling.odd_argument(walk, first)},
     )
 
 
@@ -43,19 +51,6 @@ def _classes(walk: Walk, name: str) -> tuple[str, str]:
     found = (walk.modules.get(name), walk.candidate_modules.get(walk.names.of(name)))
     ours, theirs = (info.class_name if info is not None else "" for info in found)
     return ours, theirs
-
-
-def _odd_argument(walk: Walk, first: Suspect) -> str:
-    """An argument of the module that has another shape in the candidate."""
-    key = first.comparison.key
-    return next(
-        (
-            pair.key.slot
-            for pair in walk.shape_differences
-            if (pair.key.phase, pair.key.name) == (Phase.FORWARD, key.name) and pair.key.slot.startswith("input")
-        ),
-        "",
-    )
 
 
 def _summary(first: Suspect, argument: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from align import nonfinite, wording
 from align.comparison import Walk
 from align.diagnosis import telling
+from align.diagnosis.overflow_saturated import saturated
 from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Finding, Kind, Phase, Severity
@@ -23,7 +24,7 @@ SHORT_FORMATS = frozenset({"fp16", "bf16", "fp8 e4m3", "fp8 e5m2"})
 def find(walk: Walk) -> Iterator[Finding]:
     """The first Inf on one side only, and the overflows that a loss scaler explains."""
     suspects = nonfinite_suspects(walk)
-    if suspects and suspects[0].nonfinite is not None and is_overflow(walk, suspects[0]):
+    if saturated(walk) is None and suspects and suspects[0].nonfinite is not None and is_overflow(walk, suspects[0]):
         yield _overflow(walk, suspects[0])
     explained = [suspect for result in walk.results for suspect in result.explained]
     if explained:

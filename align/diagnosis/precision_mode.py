@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from align import wording
 from align.comparison import Walk
+from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.records import Finding, Place, Severity
-from align.tolerance import conv_precision, matmul_precision
+from align.records import Comparison, Finding, Phase, Place, Severity, Status
+from align.tolerance import FLOAT32, HF32, LIMIT, TF32, conv_precision, matmul_precision
 
 CODE = "AL102"
 LABEL = "precision-mode-differs"
@@ -22,17 +23,42 @@ def find(walk: Walk) -> Iterator[Finding]:
     modes = _differences(walk)
     if not modes:
         return
+    seen = _first_seen(walk, modes)
     told = [f"{name} {ours} against {theirs}" for name, (ours, theirs) in modes.items()]
     yield Finding(
         CODE,
         LABEL,
         Severity.NOTE if walk.first is None else Severity.WARNING,
-        f"The runs compute in different precision: {wording.listing(told)} (reference against candidate).",
+        f"The runs compute in different precision: {wording.listing(told)} (reference against candidate)."
+        f"{_tell_seen(seen)}",
         "Give both runs one precision before judging small differences: the same autocast dtype, TF32 and HF32 both "
         "off or both on.",
-        Place(),
+        Place() if seen is None else telling.place_of(seen.key),
         {name: list(pair) for name, pair in modes.items()},
         {"modes": {name: list(pair) for name, pair in modes.items()}},
+    )
+
+
+def _first_seen(walk: Walk, modes: Mapping[str, tuple[str, str]]) -> Comparison | None:
+    """The first output of a matrix product or convolution in another mode that differs by more than float32 rounds."""
+    for comparison in walk.comparisons:
+        key = comparison.key
+        module = walk.modules.get(key.name)
+        if key.phase is not Phase.FORWARD or not key.slot.startswith("output") or module is None or not module.leaf:
+            continue
+        in_mode = (module.matmul and "matrix products" in modes) or (module.conv and "convolutions" in modes)
+        if (comparison.relative_l2 or 0.0) > LIMIT * FLOAT32.unit:
+            shortened = comparison.unit == TF32.unit == HF32.unit and comparison.status is Status.WITHIN
+            return comparison if in_mode and shortened else None
+    return None
+
+
+def _tell_seen(seen: Comparison | None) -> str:
+    if seen is None:
+        return ""
+    return (
+        f" It is first seen in {telling.point(seen.key)}, at {telling.tensor(seen.key)}: relative L2 "
+        f"{wording.relative(seen.relative_l2)}, as such operands leave it."
     )
 
 

@@ -22,6 +22,8 @@ ADVICE = {
 }
 
 
+WRAPPERS = "parallel_wrappers"
+
 OWN = {
     "init_from": "Load one checkpoint into what was not taken, or seed both runs alike (`align capture --seed 1`).",
     "batches_from": (
@@ -43,7 +45,7 @@ class Circumstance(NamedTuple):
 @rule(CODE, LABEL, rank=33)
 def find(walk: Walk) -> Iterator[Finding]:
     """What was done to one run only; an error where the first difference is the output of a dropout left on."""
-    found = [*_one_sided(walk), *_taken_from_elsewhere(walk)]
+    found = [*_one_sided(walk), *_taken_from_elsewhere(walk), *_other_parallelism(walk)]
     if not found:
         return
     sure = found[0].name == "no_dropout" and _first_is_dropout(walk)
@@ -54,7 +56,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         _severity(walk, sure=sure),
         summary if first is None else f"{summary} {explaining.first_sentence(first)}",
-        " ".join(each.advice for each in found),
+        " ".join(each.advice for each in found if each.advice),
         Place() if first is None else telling.place_of(first.comparison.key),
         {"reference": dict(walk.reference.same_start), "candidate": dict(walk.candidate.same_start)},
         {"differing": [each.name for each in found]},
@@ -98,6 +100,19 @@ def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
                     sentence = f"the {side} took its {what} from {file}, and some that differ are its own"
                     advice = OWN[name]
                 yield Circumstance(name, sentence, advice)
+
+
+def _other_parallelism(walk: Walk) -> Iterator[Circumstance]:
+    """How many processes share the work, and what wraps the model for them."""
+    runs = (walk.reference, walk.candidate)
+    advice = "Run both in the same parallel way before judging losses and metrics: wrapper, processes, batch of each."
+    worlds = [wording.plural(run.world_size, "process", "processes") for run in runs]
+    if worlds[0] != worlds[1]:
+        yield Circumstance("world_size", f"the reference ran in {worlds[0]} and the candidate in {worlds[1]}", advice)
+    wrappers = [wording.listing(list(run.flags.get(WRAPPERS, ()))) or "no parallel wrapper" for run in runs]
+    if wrappers[0] != wrappers[1]:
+        words = f"the model runs in {wrappers[0]} in the reference and in {wrappers[1]} in the candidate"
+        yield Circumstance(WRAPPERS, words, "" if worlds[0] != worlds[1] else advice)
 
 
 def _first_is_dropout(walk: Walk) -> bool:

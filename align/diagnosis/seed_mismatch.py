@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from align import sketch, wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import given, telling
 from align.diagnosis.registry import rule
 from align.diagnosis.structure_differs import draws_other_numbers
 from align.pairing import Pair
 from align.records import Comparison, Finding, Phase, Place, Severity
+from align.samples import SampleKind
 from align.tolerance import is_float
 
 CODE = "AL201"
@@ -35,7 +36,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         return
     what = [f"the {name} is {ours} and {theirs}" for name, (ours, theirs) in seeds.items()]
     if drawn_again:
-        what.insert(0, "the initial weights look like two draws of one distribution")
+        what.insert(0, f"the initial weights look like two draws of one distribution{_though(walk, seeds)}")
     only_states = bool(seeds) and all(name.startswith(STATE_OF) for name in seeds)
     severity = _severity(walk, drawn_again=drawn_again, only_states=only_states)
     blame = "; no module can be blamed before the seeds agree" if severity is Severity.ERROR else ""
@@ -54,7 +55,12 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 
 def looks_like_another_seed(walk: Walk) -> bool:
-    """Whether most of the matrices that differ are uncorrelated draws of one spread, and vectors tell no checkpoint."""
+    """Whether most of the matrices that differ are uncorrelated draws of one spread, and vectors tell no checkpoint.
+
+    Weights that stand elsewhere in the other run are uncorrelated, too, and no draws.
+    """
+    if walk.weights.tied or walk.weights.keys_moved:
+        return False
     pairs = [found.pair for found in walk.unequal_weights]
     if not pairs or not all(pair.same_shape and is_float(pair.reference.dtype) for pair in pairs):
         return False
@@ -103,9 +109,19 @@ def _telling_seeds(walk: Walk, *, drawn_again: bool) -> dict[str, tuple[object, 
     return {f"{STATE_OF}{name.removesuffix(STATE)}": pair for name, pair in differing.items()}
 
 
+def _though(walk: Walk, seeds: Mapping[str, object]) -> str:
+    """A remark on seeds that agree all the same: one run has drawn more before, or on another kind of device."""
+    ours, theirs = walk.reference.seeds.get("torch"), walk.candidate.seeds.get("torch")
+    return f", though both were seeded with {ours}" if not seeds and ours is not None and ours == theirs else ""
+
+
 def _batch_differs(walk: Walk) -> bool:
-    """Whether the very first batches differ."""
-    return any(found.pair.key.phase is Phase.INPUT for found in walk.results[0].unequal)
+    """Whether the very first batches differ as chance makes them differ: other samples, or another order."""
+    found = given.first_difference(walk)
+    if found is None or found.key.phase is not Phase.INPUT or found.key.step != walk.results[0].step:
+        return False
+    explained = found.only_labels or found.agreeing or found.loaders_agree
+    return not explained and found.kind not in {SampleKind.SHIFTED, SampleKind.GAPS}
 
 
 def _severity(walk: Walk, *, drawn_again: bool, only_states: bool) -> Severity:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
+from align.diagnosis.other_class import other_class
 from align.diagnosis.registry import rule
 from align.pairing import ASIDE
 from align.records import Finding, Kind, Origin, Phase, Place, RunInfo, Severity, TensorKey
@@ -47,6 +48,7 @@ class Unanswered:
 @rule(CODE, LABEL, rank=15)
 def find(walk: Walk) -> Iterator[Finding]:
     """Names without a partner, outputs of paired names that only one run made, and those that only one capture kept."""
+    yield from other_class(walk)
     names = (walk.names.only_reference, walk.names.only_candidate)
     kept = _kept_on_one_side(walk)
     made = [_unanswered(walk, side, {*unpaired, *kept}) for side, unpaired in zip(SIDES, names, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from align import metrics, sketch, wording
 from align.ahead import look_ahead
@@ -43,6 +43,13 @@ STATISTICS_ADVICE = (
     "Capture both runs with `align capture --detail sketch` (the default) and compare again: sketches see signs and "
     "order, and tell where a difference enters."
 )
+
+
+class Words(NamedTuple):
+    """What a finding says: a sentence, and what to do about it."""
+
+    summary: str
+    advice: str
 
 
 def place_of(key: TensorKey, name: str | None = None) -> Place:
@@ -223,6 +230,19 @@ def arguments_of(suspect: Suspect) -> dict[str, Any]:
         "relative_l2": comparison.relative_l2,
         "times_floor": comparison.times_floor,
     }
+
+
+def odd_argument(walk: Walk, first: Suspect) -> str:
+    """An argument of the module of a first difference that has another shape in the candidate, else empty."""
+    key = first.comparison.key
+    return next(
+        (
+            pair.key.slot
+            for pair in walk.shape_differences
+            if (pair.key.phase, pair.key.name) == (Phase.FORWARD, key.name) and pair.key.slot.startswith("input")
+        ),
+        "",
+    )
 
 
 def scale_between(comparison: Comparison, scale: float = 1.0) -> float | None:

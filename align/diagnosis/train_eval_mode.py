@@ -10,6 +10,7 @@ from align import wording
 from align.comparison import Walk
 from align.configuration import Modes
 from align.diagnosis import explaining, telling
+from align.diagnosis.dropout_rates import RateOff, rate_off
 from align.diagnosis.registry import rule
 from align.matching.places import Places
 from align.records import Finding, ModuleInfo, Origin, Phase, Place, Severity
@@ -39,7 +40,13 @@ class ModeDifference(NamedTuple):
 
 @rule(CODE, LABEL, rank=31)
 def find(walk: Walk) -> Iterator[Finding]:
-    """The modes that differ; an error where they stand at what made the first difference."""
+    """The modes that differ; an error where they stand at what made the first difference.
+
+    So does a dropout rate that one run has set to 0 and not back, in a module that it keeps in training mode.
+    """
+    off = rate_off(walk)
+    if off is not None and walk.first is not None:
+        yield _tell_rate(off, walk.first)
     differences = [difference for step in walk.steps for difference in _differences(walk, step)]
     cause = _cause(walk)
     if not differences and cause is None:
@@ -61,6 +68,23 @@ def find(walk: Walk) -> Iterator[Finding]:
         {"modules": names[:EXAMPLES], "steps": sorted({each.step for each in differences})},
         {"step": told.step, "name": told.name, "training": told.training, "names": names[:EXAMPLES],
          "modules": len(names)},
+    )  # fmt: skip
+
+
+def _tell_rate(off: RateOff, first: Suspect) -> Finding:
+    rates = f"{off.reference:g} in the reference and {off.candidate:g} in the candidate"
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR,
+        f"In {wording.step(off.step)} {off.name} drops nothing in the {off.side}, as in evaluation mode: its "
+        f"{off.attribute} is {rates}, and was changed since the capture began. {explaining.first_sentence(first)}",
+        f"Look for code that sets {off.attribute} of {off.name} for an evaluation and does not set it back; let it "
+        "follow the training mode of the module (`self.training`) in both runs.",
+        telling.place_of(first.comparison.key, off.name),
+        {"attribute": off.attribute, "reference": off.reference, "candidate": off.candidate},
+        {**telling.arguments_of(first), "name": off.name, "attribute": off.attribute, "reference": off.reference,
+         "candidate": off.candidate},
     )  # fmt: skip
 
 

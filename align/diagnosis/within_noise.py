@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
+from align.diagnosis.enlarged_rounding import find_enlarged
 from align.diagnosis.registry import rule
 from align.records import Aspect, Comparison, Finding, Phase, Place, Severity, Status
 from align.walk import share_of_limit
@@ -71,6 +72,9 @@ def find(walk: Walk) -> Iterator[Finding]:
             "effect": effect,
         },
     )
+    enlarged = find_enlarged(walk, CODE, LABEL)
+    if enlarged is not None:
+        yield enlarged
 
 
 def _notes(walk: Walk) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def test_the_configuration_of_a_model_explains_what_it_concerns(
 def test_weights_that_were_drawn_with_another_range_are_explained(tmp_path: Path) -> None:
     ours, theirs = {"<Net>": {"config.initializer_range": 0.02}}, {"<Net>": {"config.initializer_range": 0.01}}
     result = diff(tmp_path, ours, theirs, initial={"head.weight": lambda weight: 0.5 * weight})
-    assert told(result) == [("initial-weights-differ", Severity.ERROR), ("module-config-differs", Severity.ERROR)]
+    assert told(result) == [("weight-scaled", Severity.ERROR), ("module-config-differs", Severity.ERROR)]
     (tmp_path / "other").mkdir()
     eps = diff(
         tmp_path / "other",
@@ -127,7 +127,7 @@ def test_weights_that_were_drawn_with_another_range_are_explained(tmp_path: Path
         {"head": {"eps": 2}},
         initial={"head.weight": lambda weight: 2 * weight},
     )
-    assert told(eps) == [("initial-weights-differ", Severity.ERROR), ("module-config-differs", Severity.WARNING)]
+    assert told(eps) == [("weight-scaled", Severity.ERROR), ("module-config-differs", Severity.WARNING)]
 
 
 def test_a_module_that_was_not_captured_explains_the_code_around_it(tmp_path: Path) -> None:

@@ -66,16 +66,6 @@ def _diff(reference: Path, directory: Path, point: str, fault: Fault) -> DiffRes
             ),
         ),
         (
-            "backward loss",
-            "origin-functional",
-            "",
-            (
-                "Forward agrees; step 0, backward: grad_output.0 of <Net> is the first gradient that differs: "
-                "relative L2 {e}, {z} the floor, 1.5 times the reference. It is made by the backward of the training "
-                "script (loss)."
-            ),
-        ),
-        (
             "backward blocks.1.attn.k",
             "origin-module",
             "blocks.1.attn.k",
@@ -91,15 +81,6 @@ def _diff(reference: Path, directory: Path, point: str, fault: Fault) -> DiffRes
             (
                 "Step 0, gradient: weight of blocks.0.mlp.fc is the first that differs: relative L2 {e}, {z} the "
                 "floor, 1.5 times the reference. What its gradient is made from agrees."
-            ),
-        ),
-        (
-            "update",
-            "origin-functional",
-            "head",
-            (
-                "Step 0, update: weight of head is the first gradient that differs as the optimizer takes it: "
-                "relative L2 {e}, {z} the floor, 1.5 times the reference. The gradient after backward agrees."
             ),
         ),
     ],

@@ -52,7 +52,7 @@ def test_dropout_off_in_one_run_only_is_a_warning_elsewhere(tmp_path: Path) -> N
 def test_weights_of_another_capture_are_told(tmp_path: Path) -> None:
     start = {"init_from": "/data/other.h5", "batches_from": "/data/other.h5"}
     result = diff(tmp_path, {}, start, initial={"head.weight": lambda weight: 2 * weight})
-    assert told(result) == [("initial-weights-differ", Severity.ERROR), ("environment-differs", Severity.WARNING)]
+    assert told(result) == [("weight-scaled", Severity.ERROR), ("environment-differs", Severity.WARNING)]
     assert result.findings[1].summary == (
         "The runs were not made comparable alike: the candidate took its initial weights from other.h5, and they are "
         "not those of the reference."

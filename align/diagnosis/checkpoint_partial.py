@@ -1,0 +1,38 @@
+"""AL302: one run has loaded a part of the weights that the other starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis import weights
+from align.diagnosis.registry import rule
+from align.diagnosis.telling import Words
+from align.records import Finding
+
+CODE = "AL302"
+LABEL = "checkpoint-partially-loaded"
+
+
+@rule(CODE, LABEL, rank=23)
+def find(walk: Walk) -> Iterator[Finding]:
+    """Some weights are those of the other run, the others were drawn anew on one side."""
+    names = weights.groups(walk).get(LABEL, ())
+    if not names:
+        return
+    side = walk.weights.model.side or weights.left_out_side(walk)
+    which = weights.side_words(side)
+    yield weights.finding(
+        walk,
+        names,
+        (CODE, LABEL),
+        Words(
+            f"The {which} has loaded a part of the weights only: {wording.count(walk.weights.model.equal)} tensors are "
+            f"equal, {weights.of_total(walk, names)} were drawn anew there. No module was judged.",
+            "Compare the names of these tensors with the keys of the checkpoint: `strict=False`, renamed or new "
+            f"modules and other shapes leave them out. Print what load_state_dict returns in the {which}. "
+            f"{weights.same_weights(walk)}",
+        ),
+        {"side": which, "equal": walk.weights.model.equal},
+    )

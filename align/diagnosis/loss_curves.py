@@ -1,0 +1,47 @@
+"""AL804: the losses of the runs part for good, where nothing that was captured differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import wording
+from align.comparison import Walk
+from align.curves import CurveComparison, compare_curves
+from align.diagnosis.registry import rule
+from align.records import Finding, Place, Severity
+
+CODE = "AL804"
+LABEL = "loss-diverges"
+
+AROUND = 20
+"""How many steps before the losses part are worth capturing: a window of means sees it that late."""
+
+
+def uncaptured(walk: Walk) -> CurveComparison | None:
+    """The curves of both runs, where all that was captured agrees; None where tensors say more."""
+    if walk.first is not None:
+        return None
+    return compare_curves(walk.reference_timeline, walk.candidate_timeline)
+
+
+@rule(CODE, LABEL, rank=70)
+def find(walk: Walk) -> Iterator[Finding]:
+    """The step from which on the mean loss of the candidate stays away from that of the reference."""
+    curves = uncaptured(walk)
+    if curves is None or curves.apart is None:
+        return
+    begin = max(0, curves.apart - AROUND)
+    side = "above" if curves.last > 0 else "below"
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.WARNING,
+        f"What was captured agrees ({wording.steps(walk.steps)}), but from {wording.step(curves.apart)} on the loss of "
+        f"the candidate stays {side} that of the reference, at the end by {wording.percent(abs(curves.last))}.",
+        f"Capture both runs there with `align capture --steps {begin}:{curves.apart + 1} --every {AROUND // 4}` and "
+        "compare again. Where the data order, dropout or the number of devices differ, losses differ without a fault; "
+        "a second run of the reference shows by how much.",
+        Place(step=curves.apart, phase="loss", name="loss"),
+        {"last": curves.last, "largest": curves.largest, "steps": curves.count},
+        {"step": curves.apart, "last": curves.last},
+    )

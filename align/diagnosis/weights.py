@@ -1,0 +1,195 @@
+"""Which rule tells of which initial tensor: each that differs belongs to one label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis import telling
+from align.diagnosis.seed_mismatch import looks_like_another_seed
+from align.diagnosis.telling import Words
+from align.equality import Answer, Equality
+from align.initial_relations import name_of
+from align.loading import first_loads, left_out
+from align.records import Finding, Severity
+from align.relations import Contents, ModelKind, Relation, RelationKind, Side, describe
+
+NAMED = 3
+"""How many tensors a sentence names."""
+
+TAKING = (
+    "capture the reference with `align capture --keep init`, the candidate with `align capture --init-from REF.h5`; or "
+)
+
+PERMUTED, TRANSPOSED, CAST, STALE = "weight-permuted", "weight-transposed", "weight-cast", "weight-stale"
+SCALED, CORRUPTED, TIED, BUFFER = "weight-scaled", "weight-corrupted", "tied-weight-broken", "buffer-differs"
+NOT_LOADED, PARTIALLY, KEYS = "checkpoint-not-loaded", "checkpoint-partially-loaded", "checkpoint-keys"
+REST = "initial-weights-differ"
+
+OTHER: Mapping[Side | None, Side] = {Side.REFERENCE: Side.CANDIDATE, Side.CANDIDATE: Side.REFERENCE}
+
+BY_KIND: Mapping[RelationKind, str] = {
+    RelationKind.PERMUTED: PERMUTED,
+    RelationKind.REORDERED: PERMUTED,
+    RelationKind.RESHAPED: PERMUTED,
+    RelationKind.TRANSPOSED: TRANSPOSED,
+    RelationKind.CAST: CAST,
+    RelationKind.STALE: STALE,
+    RelationKind.SCALED: SCALED,
+    RelationKind.SIGN_FLIPPED: SCALED,
+    RelationKind.FEW_ELEMENTS: CORRUPTED,
+    RelationKind.FEW_SLICES: CORRUPTED,
+}
+
+DRAWN_ANEW = frozenset(
+    {RelationKind.OTHER_SEED, RelationKind.UNRELATED, RelationKind.NOT_LOADED, RelationKind.ALL_ZERO}
+)
+"""What is left of a tensor that one run loaded and the other drew."""
+
+
+@lru_cache(maxsize=1)
+def groups(walk: Walk) -> Mapping[str, tuple[str, ...]]:
+    """The names of the initial tensors that differ, by the label that tells of them."""
+    unequal = [name_of(found.pair.reference) for found in walk.initial if found.answer is Answer.UNEQUAL]
+    if not unequal or looks_like_another_seed(walk):
+        return {REST: tuple(unequal)} if unequal else {}
+    found: dict[str, list[str]] = {}
+    whole = _of_the_model(walk)
+    tied = {pair.name for pair in walk.weights.tied}
+    for name in unequal:
+        label = whole.get(name) or _of_tensor(walk, name)
+        label = TIED if label == REST and name in tied else label
+        found.setdefault(label, []).append(name)
+    return {label: tuple(names) for label, names in found.items()}
+
+
+def _of_the_model(walk: Walk) -> dict[str, str]:
+    """The labels of tensors that one answer for the model explains."""
+    model = walk.weights.model
+    at_defaults = model.side in OTHER and _was_loaded(walk, OTHER[model.side])
+    if model.kind is ModelKind.NOT_LOADED and at_defaults:
+        return dict.fromkeys(model.names, NOT_LOADED)
+    if model.kind is ModelKind.PARTIALLY_LOADED and at_defaults and _shares_trained(walk):
+        return dict.fromkeys(model.names, PARTIALLY)
+    if walk.weights.keys_moved:
+        return dict.fromkeys((name for pair in model.keys for name in pair), KEYS)
+    drawn = [name for name, relation in walk.weights.relations.items() if relation.kind in DRAWN_ANEW]
+    if drawn and model.equal and left_out_side(walk) is not None:  # equal ones came from the file
+        return dict.fromkeys(drawn, PARTIALLY)
+    return {}
+
+
+def _shares_trained(walk: Walk) -> bool:
+    """Whether what both runs have was loaded in both, and not drawn from one seed."""
+    if first_loads(walk.reference.loads) and first_loads(walk.candidate.loads):
+        return True
+    return any(
+        relation.agrees and _is_trained_gain(name, relation.reference)
+        for name, relation in walk.weights.relations.items()
+    )
+
+
+def _is_trained_gain(name: str, contents: Contents) -> bool:
+    """Whether a vector that multiplies is no constant, as that of a new norm is."""
+    return name.endswith(".weight") and len(contents.shape) == 1 and contents.minimum != contents.maximum
+
+
+def _was_loaded(walk: Walk, side: Side) -> bool:
+    """Whether the weights of a run come from a file: it has loaded one, or a gain is no constant as that of a new norm.
+
+    Else both runs may have drawn their weights, each in its own way.
+    """
+    run = walk.reference if side is Side.REFERENCE else walk.candidate
+    if first_loads(run.loads):
+        return True
+    return any(
+        _is_trained_gain(name, relation.reference if side is Side.REFERENCE else relation.candidate)
+        for name, relation in walk.weights.relations.items()
+    )
+
+
+def _of_tensor(walk: Walk, name: str) -> str:
+    relation = walk.weights.relations.get(name)
+    if relation is None:
+        return REST
+    label = BY_KIND.get(relation.kind, REST)
+    buffer = bool(walk.weights.trained) and name not in walk.weights.trained
+    return BUFFER if buffer and label in {CAST, REST} else label
+
+
+def left_out_side(walk: Walk) -> Side | None:
+    """The only run in which a `load_state_dict` before the first step left parameters as they were, if there is one."""
+    ours, theirs = (bool(left_out(loads)) for loads in (walk.reference.loads, walk.candidate.loads))
+    return None if ours == theirs else Side.REFERENCE if ours else Side.CANDIDATE
+
+
+def equality_of(walk: Walk, name: str) -> Equality:
+    """The pair of an initial tensor."""
+    return next(found for found in walk.initial if name_of(found.pair.reference) == name)
+
+
+def told(walk: Walk, label: str) -> list[tuple[str, Relation]]:
+    """The tensors of a label with their relations."""
+    return [
+        (name, walk.weights.relations[name]) for name in groups(walk).get(label, ()) if name in walk.weights.relations
+    ]
+
+
+def of_total(walk: Walk, names: Sequence[str]) -> str:
+    """`3 of 34 tensors (head.weight, ...)`."""
+    total = wording.plural(len(walk.initial), "initial tensor")
+    return f"{wording.count(len(names))} of {total} ({wording.listing(list(names[:NAMED]), len(names))})"
+
+
+def relation_words(tensors: Sequence[tuple[str, Relation]]) -> Iterator[str]:
+    """What each of the first tensors is, those that are alike told once."""
+    words: dict[str, list[str]] = {}
+    for name, relation in tensors:
+        words.setdefault(describe(replace(relation, note="")), []).append(name)
+    for said, names in list(words.items())[:NAMED]:
+        yield f"{wording.listing(names[:NAMED], len(names))} {'is' if len(names) == 1 else 'are'} {said}"
+
+
+def finding(
+    walk: Walk,
+    names: Sequence[str],
+    kind: tuple[str, str],
+    words: Words,
+    evidence: Mapping[str, Any] | None = None,
+) -> Finding:
+    """A finding about initial tensors; `kind` is its code and label."""
+    relations = {name: walk.weights.relations[name] for name in names if name in walk.weights.relations}
+    return Finding(
+        *kind,
+        Severity.ERROR,
+        *words,
+        telling.place_of(equality_of(walk, names[0]).pair.key),
+        {
+            "differing": len(names),
+            "tensors": len(walk.initial),
+            "names": list(names),
+            "relations": {name: str(relation.kind) for name, relation in relations.items()},
+            "relative_l2": {name: relation.relative_l2 for name, relation in relations.items()},
+            **(evidence or {}),
+        },
+        {"differing": len(names), "tensors": len(walk.initial), "names": list(names[:NAMED]), **(evidence or {})},
+    )
+
+
+def taking(walk: Walk) -> str:
+    """The same-start options for weights, as the begin of a sentence; empty where they were used."""
+    return "" if telling.was_taken(walk, "init_from") else TAKING
+
+
+def side_words(side: Side | None) -> str:
+    """`reference`, `candidate`."""
+    return str(side) if side in {Side.REFERENCE, Side.CANDIDATE} else "one run"
+
+
+def same_weights(walk: Walk) -> str:
+    """The last sentence of every advice on weights."""
+    return f"To compare the models as they are, {taking(walk)}load the same checkpoint in both."

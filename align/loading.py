@@ -1,0 +1,40 @@
+"""What the calls of `load_state_dict` of a run say: keys that the model has not, parameters that no key filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from align import wording
+
+
+def first_loads(loads: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The last load before the first step of each class of module: an earlier one may have been a try."""
+    last = {str(load.get("class")): load for load in loads if not load.get("step")}
+    return tuple(last.values())
+
+
+def left_out(loads: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """A load before the first step that neither filled all parameters nor used all keys; None where there is none.
+
+    Only one of both is meant as a rule: an adapter fills few parameters, a body needs few keys of a whole model.
+    """
+    return next((load for load in first_loads(loads) if load.get("missing") and load.get("unexpected")), None)
+
+
+def tell_load(load: Mapping[str, Any]) -> str:
+    """`load_state_dict of Network was given 6 keys, of which it has not 2 ('mixing.weight'), ...`."""
+    prefix = str(load.get("prefix", ""))
+    told = (
+        f"load_state_dict of {load['class']} was given {wording.plural(int(load['keys']), 'key')}, of which it has not "
+        f"{wording.count(int(load['unexpected']))} ({_first(load['unexpected_examples'])}), and "
+        f"{wording.count(int(load['missing']))} of its own were not among them ({_first(load['missing_examples'])})"
+    )
+    if not prefix:
+        return told
+    side = "file" if load.get("prefix_in") == "file" else "model"
+    return f"{told}; those of the {side} begin with '{prefix}'"
+
+
+def _first(names: Sequence[str]) -> str:
+    return f"'{names[0]}'" if names else "none"
