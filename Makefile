@@ -2,6 +2,7 @@
 # make test      lint, types, tests, docs
 # make bench     what capturing costs, how fast the commands start and captures are compared
 # make bench-localization   how often the right place is named, on known faults (hours; LOCALIZATION=--quick is less)
+# make bench-cases   what is said of the cases that people reported (a minute)
 # make bench-nan   how often the start of a NaN is named in one run, on known cases (a minute)
 # make bench-relations   how often a tensor's relation to another is told right, on known cases (minutes)
 # make lint, make format, make clean
@@ -21,7 +22,7 @@ INSTALLED := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-localization bench-nan bench-relations lint format chromium clean
+.PHONY: help demo test bench bench-cases bench-localization bench-nan bench-relations lint format chromium clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -43,6 +44,9 @@ bench: $(INSTALLED)
 
 bench-localization: $(INSTALLED)
 	$(BIN)/python -m benchmarks.localization --only two-files,perturbed,values,replay --left-out --check-effects --kinds $(LOCALIZATION)
+
+bench-cases: $(INSTALLED)
+	$(BIN)/python -m benchmarks.reported --write docs/cases.md
 
 bench-nan: $(INSTALLED)
 	$(BIN)/python -m benchmarks.nan_origins --quiet

@@ -23,18 +23,20 @@ def left_out(loads: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 
 
 def tell_load(load: Mapping[str, Any]) -> str:
-    """`load_state_dict of Network was given 6 keys, of which it has not 2 ('mixing.weight'), ...`."""
+    """`load_state_dict of Network was given 6 keys, does not know 2 of them (such as 'mixing.weight'), ...`."""
     prefix = str(load.get("prefix", ""))
+    keys, unexpected, missing = (int(load[name]) for name in ("keys", "unexpected", "missing"))
+    unknown = "knows none of them" if unexpected == keys else f"does not know {wording.count(unexpected)} of them"
     told = (
-        f"load_state_dict of {load['class']} was given {wording.plural(int(load['keys']), 'key')}, of which it has not "
-        f"{wording.count(int(load['unexpected']))} ({_first(load['unexpected_examples'])}), and "
-        f"{wording.count(int(load['missing']))} of its own were not among them ({_first(load['missing_examples'])})"
+        f"load_state_dict of {load['class']} was given {wording.plural(keys, 'key')}, {unknown}"
+        f"{_example(load['unexpected_examples'])} and misses {wording.count(missing)} of its own"
+        f"{_example(load['missing_examples'])}"
     )
     if not prefix:
         return told
-    side = "file" if load.get("prefix_in") == "file" else "model"
-    return f"{told}; those of the {side} begin with '{prefix}'"
+    how = f"without '{prefix}'" if load.get("prefix_in") == "file" else f"with '{prefix}' in front"
+    return f"{told}; {how} {wording.count(int(load['prefix_explains']))} of them would fit"
 
 
-def _first(names: Sequence[str]) -> str:
-    return f"'{names[0]}'" if names else "none"
+def _example(names: Sequence[str]) -> str:
+    return f" (such as '{names[0]}')" if names else ""

@@ -125,9 +125,9 @@ def _whole(factor: float, residual: float) -> float:
 
 
 def _sources(record: TensorRecord, before: Iterable[Comparison]) -> Iterator[TensorRecord]:
-    """The tensors that the difference may be made of, the nearest first."""
+    """The tensors that the difference may be made of: in the order of execution, of a parameter the last first."""
     found = [each for each in before if _may_be(record, each)]
-    for each in reversed(found):
+    for each in reversed(found) if record.key.phase in PARAMETERS else found:
         source = each.reference
         stats = source.stats
         if stats is None or stats.nonfinite or stats.minimum == stats.maximum:

@@ -17,12 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from align import optimizer_formulas, sketch
+from align.fp16_range import FLOAT16, QUANTUM
 from align.optimizer_formulas import Settings
 from align.records import Fact, FactValue, Phase, TensorRecord
 from align.tolerance import PRECISIONS
 
 ALLOWED = 1e-4
 """The relative L2 error of a replayed tensor; the optimizer computes in float32."""
+
+SMALLEST_STEPS = 2.0
+"""Roundings to the smallest number of float16 that an element of a state may hold: squares come near it."""
 
 ROUNDED = 8.0
 """A state that is kept in 16 bits is rounded, and so is what its formula is made of."""
@@ -41,6 +45,11 @@ ADAM = ("AdamW", "Adam")
 SGD = "SGD"
 RMSPROP = "RMSprop"
 ADAGRAD = "Adagrad"
+KNOWN_KINDS = (*ADAM, SGD, RMSPROP, ADAGRAD)
+"""The classes whose formula is replayed."""
+
+CORRECTS_BIAS = "correct_bias"
+"""False in the AdamW that older versions of transformers have, where their users want BERT's."""
 
 Owner = tuple[str, str]
 Values = NDArray[np.float64]
@@ -154,17 +163,28 @@ def replay(records: OptimizerRecords, settings_of: Callable[[Group], Group] = as
             size = float(np.linalg.norm(expected))
             error = float(np.linalg.norm(found - expected)) / size if size else 0.0
             factor = float(found @ expected) / size**2 if size else 1.0
-            tensors.append(FormulaError(owner, what, error, factor, allowed * max(1.0, rounding / ALLOWED)))
+            fades = SMALLEST_STEPS * _quantum(owner, records) * math.sqrt(len(expected)) / size if size else 0.0
+            tensors.append(FormulaError(owner, what, error, factor, allowed * max(1.0, rounding / ALLOWED) + fades))
     return Replayed(tuple(tensors))
 
 
 def _rounding(owner: Owner, records: OptimizerRecords) -> float:
     """What the rounding of a 16-bit gradient, state or parameter may do to what is made of it."""
+    units = (PRECISIONS[dtype].unit for dtype in _dtypes(owner, records) if dtype in PRECISIONS)
+    return ROUNDED * max(units, default=0.0)
+
+
+def _quantum(owner: Owner, records: OptimizerRecords) -> float:
+    """The smallest number of a format that squares of gradients fall below, 0 for formats that reach far enough."""
+    return QUANTUM if FLOAT16 in _dtypes(owner, records) else 0.0
+
+
+def _dtypes(owner: Owner, records: OptimizerRecords) -> set[str]:
+    """The dtypes of what a step makes of one parameter."""
     name, slot = owner
     states = (records.states_after.get((name, f"{slot}.{state}")) for state in STATES)
     known = (records.gradients.get(owner), records.parameters_after.get(owner), *states)
-    units = (PRECISIONS[record.dtype].unit for record in known if record is not None and record.dtype in PRECISIONS)
-    return ROUNDED * max(units, default=0.0)
+    return {record.dtype for record in known if record is not None}
 
 
 def groups_of(facts: Iterable[Fact]) -> dict[str, dict[str, Any]]:
@@ -230,8 +250,11 @@ def _adam(
     found, rounding = update
     greatest = _sketch(records.states_after.get((name, f"{slot}.max_exp_avg_sq")))
     square = greatest if settings.values.get("amsgrad") and greatest is not None else moments[1]
-    root = optimizer_formulas.root(square * signs / (1.0 - second**settings.updates), settings.values)
-    step = optimizer_formulas.divided(moments[0] * signs / (1.0 - first**settings.updates), root)
+    corrections = [1.0, 1.0]
+    if settings.values.get(CORRECTS_BIAS) is not False:
+        corrections = [1.0 - beta**settings.updates for beta in (first, second)]
+    root = optimizer_formulas.root(square * signs / corrections[1], settings.values)
+    step = optimizer_formulas.divided(moments[0] * signs / corrections[0], root)
     decay = settings.number("weight_decay") * exact[1] if settings.kind == "AdamW" else 0.0
     expected = -settings.number("lr") * (step + decay)
     yield from _checked_update(found * signs, expected, rounding)

@@ -64,9 +64,13 @@ class Health(Word):
 
 
 class State(Word):
-    """What is known of one question about a run: good, bad, not to be told, or not to be asked of this run."""
+    """What is known of one question about a run: good, bad, not to be told, or not to be asked of this run.
+
+    `odd` is what a warning or a note tells of: it makes no run unhealthy.
+    """
 
     GOOD = "good"
+    ODD = "odd"
     BAD = "bad"
     UNKNOWN = "unknown"
     ABSENT = "absent"

@@ -20,6 +20,9 @@ LARGEST_TIMES_IN_FULL = 1e7
 LARGEST_RELATIVE_IN_FULL = 1000.0
 SMALLEST_RELATIVE_IN_FULL = 0.01
 SMALLEST_PERCENT_WITH_ONE_DECIMAL = 0.1
+SMALLEST_LOSS = 5e-4
+LARGEST_LOSS = 1e6
+"""Between these four decimals show a loss."""
 
 
 def count(number: int) -> str:
@@ -91,8 +94,11 @@ def factor(number: float) -> str:
 
 
 def loss(number: float) -> str:
-    """`2.3148`."""
-    return f"{number:.4f}" if math.isfinite(number) else _special(number)
+    """`2.3148`; `5.726e34` and `2.310e-6` where four decimals say too much or too little."""
+    if not math.isfinite(number):
+        return _special(number)
+    fits = number == 0.0 or SMALLEST_LOSS <= abs(number) < LARGEST_LOSS
+    return f"{number:.4f}" if fits else value(number)
 
 
 def loss_scale(number: float) -> str:

@@ -24,6 +24,7 @@ ENGLISH: Mapping[str, str] = {
     "questions_lead": "What was asked of this run, in the order of a training step.",
     "questions_absent": "nothing to ask: {questions}",
     "state_good": "good",
+    "state_odd": "odd",
     "state_bad": "bad",
     "state_unknown": "cannot be told",
     "state_absent": "nothing to ask",
@@ -78,7 +79,7 @@ ENGLISH: Mapping[str, str] = {
     "note_run_exception": "The run ended early: {outcome}.",
     "note_run_trouble": "The capture notes: {note}",
     "note_run_moved": "The parameters were on {found}, although the run was asked to use {asked}.",
-    "note_run_ranks": "{count} of {world} ranks were read. Name the file without its rank to inspect all of them.",
-    "note_run_first": "Questions and curves are those of rank {rank}; findings are those of all ranks that were read.",
+    "note_run_ranks": "{count} of {world} ranks were read; the file named without its rank stands for all of them.",
+    "note_run_first": "Curves and tables are those of rank {rank}, answers and findings those of all ranks read.",
     "inspect_footer": "Made by align {version} from one capture. This file needs no network and no script.",
 }

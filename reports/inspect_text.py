@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 
     from align.records import InspectResult
 
-MARKS = {State.GOOD: "ok", State.BAD: "BAD", State.UNKNOWN: "?", State.ABSENT: "-"}
-MARK_STYLES = {State.GOOD: "", State.BAD: STYLES["error"], State.UNKNOWN: "", State.ABSENT: ""}
+MARKS = {State.GOOD: "ok", State.ODD: "!", State.BAD: "BAD", State.UNKNOWN: "?", State.ABSENT: "-"}
+MARK_STYLES = {
+    State.GOOD: "",
+    State.ODD: STYLES["warning"],
+    State.BAD: STYLES["error"],
+    State.UNKNOWN: "",
+    State.ABSENT: "",
+}
 QUESTION_WIDTH = 24
 ROOM = 22
 """Lines that the questions may take of a screen, so that findings have as many."""
@@ -62,7 +68,7 @@ def _questions(answers: Sequence[Answer], phrases: Phrases, screen: Screen) -> I
     entries = [list(_entry(answer, size, screen)) for answer in asked]
     if not screen.whole:
         forms = [
-            [entry] if answer.state is State.BAD else [_cut(entry, screen), entry]
+            [entry] if answer.state in {State.ODD, State.BAD} else [_cut(entry, screen), entry]
             for answer, entry in zip(asked, entries, strict=True)
         ]
         entries = [list(entry) for entry in fitted(forms, ROOM)]

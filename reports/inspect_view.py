@@ -29,6 +29,7 @@ ROLES: Mapping[Health, str] = {
 }
 REPLY_ROLES: Mapping[State, str] = {
     State.GOOD: "pass",
+    State.ODD: "warning",
     State.BAD: "error",
     State.UNKNOWN: "unknown",
     State.ABSENT: "absent",

@@ -168,7 +168,7 @@ def test_the_weights_of_micro_batches_are_told_with_their_targets(captures: Path
 def test_a_scale_that_moves_too_early_is_told(captures: Path) -> None:
     result = compared(captures, "unscale_after_growth", FP32, "bad.fp32.npu")
     assert result.findings[0].summary == (
-        "Step 3, update: all gradients that the optimizer takes are 0.5 times those of the reference (4 of 4 "
+        "Step 3, update: the gradients that the optimizer takes are 0.5 times those of the reference (4 of 4 "
         "parameters; first hidden weight). Those after backward agree. The loss scale is 1,024 (2^10) in step 3 and "
         "2,048 (2^11) in the next: the candidate divides by that of the next. In steps 0-2, where the scale stays, "
         "they agree."

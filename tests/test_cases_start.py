@@ -178,8 +178,8 @@ def test_labels_that_were_shifted_twice_are_told_so(captures: Path) -> None:
             Severity.ERROR,
             (
                 "Nothing of the checkpoint was loaded, since no key fits: load_state_dict of Network was given 6 "
-                "keys, of which it has not 6 ('_orig_mod.embed.weight'), and 6 of its own were not among them "
-                "('embed.weight'); those of the file begin with '_orig_mod.'."
+                "keys, knows none of them (such as '_orig_mod.embed.weight') and misses 6 of its own (such as "
+                "'embed.weight'); without '_orig_mod.' 6 of them would fit."
             ),
         ),
         (
@@ -188,7 +188,7 @@ def test_labels_that_were_shifted_twice_are_told_so(captures: Path) -> None:
             Severity.NOTE,
             (
                 "The checkpoint did not fill 2 parameters and buffers: load_state_dict of Network was given 6 keys, "
-                "of which it has not 2 ('mixing.weight'), and 2 of its own were not among them ('mix.weight')."
+                "does not know 2 of them (such as 'mixing.weight') and misses 2 of its own (such as 'mix.weight')."
             ),
         ),
     ],

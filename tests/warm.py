@@ -22,18 +22,23 @@ from pathlib import Path
 
 WAITING = """
 import json, os, runpy, socket, sys
+from types import ModuleType
 import h5py, torch, torch._dynamo
 import align.cli, align.commands
 
+def received(orders, size):
+    text = b""
+    while len(text) < size:
+        text += orders.recv(size - len(text))
+    return text
+
 def forked(orders):
-    # Returns the order in a fork of its own; where it does not fork any more, nothing.
-    while header := socket.recv_fds(orders, 8, 3)[:2]:
-        size, files = header
+    # An order in the fork that is to carry it out; nothing in this process, when no more orders come.
+    while True:
+        size, files, *_ = socket.recv_fds(orders, 8, 3)
         if not size:
             return None
-        text = b""
-        while len(text) < int(size):
-            text += orders.recv(int(size) - len(text))
+        text = received(orders, int(size))
         child = os.fork()
         if not child:
             for standard, file in enumerate(files):
@@ -43,25 +48,27 @@ def forked(orders):
             return json.loads(text)
         for file in files:
             os.close(file)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        orders.sendall(b"%8d" % status)
+        orders.sendall(b"%8d" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
-order = forked(socket.socket(fileno=int(sys.argv[1])))
-if order is not None:
+def carry_out(order):
     os.environ.clear()
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
     first, *rest = order["arguments"]
     if first == "-c":
-        program, *rest = rest
-        sys.argv, sys.path[0] = ["-c", *rest], ""
-        exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+        sys.argv, sys.path[0] = ["-c", *rest[1:]], ""
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(rest[0], "<string>", "exec"), main.__dict__)
     elif first == "-m":
         sys.argv, sys.path[0] = rest, os.getcwd()
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     else:
         sys.argv, sys.path[0] = [first, *rest], os.path.dirname(os.path.abspath(first))
         runpy.run_path(first, run_name="__main__")
+
+order = forked(socket.socket(fileno=int(sys.argv[1])))
+if order is not None:
+    carry_out(order)
 """
 
 
@@ -83,23 +90,31 @@ class WaitingProcess:
         """Run `python *arguments` with `given` as its input, as `subprocess.run` does with captured text."""
         order = {"arguments": arguments, "environment": environment, "folder": str(folder or Path.cwd())}
         text = json.dumps(order).encode()
+        limit = threading.Timer(timeout, self._kill)
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout:
             stdin.write(given.encode())
             stdin.seek(0)
-            errors, written = os.pipe()
-            socket.send_fds(self._orders, [b"%8d" % len(text)], [stdin.fileno(), stdout.fileno(), written])
-            os.close(written)
-            self._orders.sendall(text)
-            limit = threading.Timer(timeout, self._kill)
             limit.start()
-            with open(errors, encoding="utf-8", errors="replace") as stream:
-                stderr = stream.read()
-            code = self._orders.recv(8)
-            limit.cancel()
-            limit.join()
-            assert code, f"{arguments} took longer than {timeout} seconds:\n{stderr}"
+            try:
+                stderr, code = self._ordered(text, stdin.fileno(), stdout.fileno())
+            finally:
+                limit.cancel()
             stdout.seek(0)
-            return subprocess.CompletedProcess(arguments, int(code), stdout.read().decode(), stderr)
+            return subprocess.CompletedProcess(arguments, code, stdout.read().decode(), stderr)
+
+    def _ordered(self, text: bytes, stdin: int, stdout: int) -> tuple[str, int]:
+        """What the fork said on stderr, which is a pipe, and its exit code."""
+        reading, writing = os.pipe()
+        with open(reading, encoding="utf-8", errors="replace") as errors:
+            try:
+                socket.send_fds(self._orders, [b"%8d" % len(text)], [stdin, stdout, writing])
+                self._orders.sendall(text)
+            finally:
+                os.close(writing)
+            stderr = errors.read()
+        code = self._orders.recv(8)
+        assert code, f"The process took too long, or cannot import torch: then it must be fresh.\n{stderr}"
+        return stderr, int(code)
 
     def close(self) -> None:
         """Let the process end."""
@@ -109,6 +124,9 @@ class WaitingProcess:
     def _kill(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
 
+
+MOST_WAITING = 4
+"""Kinds of which a process is kept; each holds some 300 MB."""
 
 _waiting: dict[str, WaitingProcess] = {}
 
@@ -127,5 +145,7 @@ def run(
     All programs of one kind must agree in what torch reads from the environment when it is imported.
     """
     if kind not in _waiting:
+        if len(_waiting) == MOST_WAITING:
+            _waiting.pop(next(iter(_waiting))).close()
         _waiting[kind] = WaitingProcess(environment)
     return _waiting[kind].run([str(argument) for argument in arguments], environment, folder, given, timeout)

@@ -10,7 +10,7 @@ from align.diagnosis import added_tensor, forward_cause, telling
 from align.diagnosis.repeats import is_repeat
 from align.flow import is_grad_output
 from align.gradient_factors import GradientFactor, factor_of, is_clipping, next_scale
-from align.records import Comparison, Kind, Origin, Phase, Status, TimelineRow, Word
+from align.records import Comparison, Kind, Origin, Phase, TimelineRow, Word
 from align.relations.factors import snapped
 from align.units import SCRIPT
 from align.walk import Suspect
@@ -91,6 +91,13 @@ def _of_parameters(walk: Walk, first: Suspect) -> BackwardCause | None:
     return BackwardCause(BackwardKind.OPERATOR, factor) if _is_operator(walk, first) else None
 
 
+def has_the_factor(walk: Walk, comparison: Comparison) -> bool:
+    """Whether a gradient is one of those that have the factor of the first in common."""
+    cause = cause_of(walk)
+    key = comparison.key
+    return cause is not None and cause.common is not None and f"{key.name} {key.slot}" in cause.common.names
+
+
 def is_twice(comparison: Comparison, factor: float) -> bool:
     """Whether a factor is 2, as far as rounding lets it be known."""
     allowed = min(max(SMALLEST_UNCERTAINTY, 3.0 * comparison.floor), LARGEST_UNCERTAINTY)
@@ -167,8 +174,8 @@ def _is_of_one_class(walk: Walk, first: Suspect) -> bool:
     owners = {each.key.name for each in here}
     if any(module.leaf and module.matmul and name not in owners for name, module in walk.modules.items()):
         return False
-    differing = {each.key.name for each in here if each.status in {Status.ORIGIN, Status.PROPAGATED}}
-    agreeing = {(each.key.name, each.key.slot) for each in here if each.status in {Status.EQUAL, Status.WITHIN}}
+    beyond = {each.key: (each.times_floor or 0.0) > each.limit for each in here}
+    differing = {key.name for key, wrong in beyond.items() if wrong}
     name = walk.modules[key.name].class_name
     alike = {owner for owner in owners if owner in walk.modules and walk.modules[owner].class_name == name}
-    return differing == alike != owners and not any(owner in alike for owner, _ in agreeing)
+    return differing == alike != owners and all(wrong for key, wrong in beyond.items() if key.name in alike)

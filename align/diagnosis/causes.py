@@ -21,6 +21,12 @@ UNDERFLOW = frozenset({"parameters-not-updated", "update-lost", "gradient-scaled
 GRADIENTS = frozenset({"independent-origin", "gradient-norm-differs"})
 """What gradients of another size end in."""
 
+STILL = frozenset({("parameters-not-updated", "loss-stall"), ("update-lost", "loss-stall")})
+"""What explains a loss that stays as a warning, too: it is told because of it."""
+
+UNSEEDED = frozenset({"batch_sampler", "distributed", "sampler", "shuffle"})
+"""Settings of a DataLoader that order its samples otherwise whatever the seeds are."""
+
 EXPLAINS: Mapping[str, frozenset[str]] = {
     "environment-differs": DRAWS,
     "precision-mode-differs": frozenset({"dtype-differs"}),
@@ -30,12 +36,15 @@ EXPLAINS: Mapping[str, frozenset[str]] = {
     "train-eval-mode": frozenset({"origin-module", "origin-functional", "dropout-mask-differs"}),
     "layout-differs": frozenset({"operator-differs"}),
     "seed-mismatch": WEIGHTS | DRAWS | DATA | {"origin-module"},
-    "rng-mismatch": DRAWS | DATA | {"origin-module"},
+    "rng-mismatch": DRAWS | DATA | {"origin-module", "gradients-not-reduced", "ranks-differ"},
     "dropout-mask-differs": frozenset({"origin-module"}),
     "duplicate-samples": frozenset({"missing-samples"}),
     "buffer-differs": frozenset({"origin-module", "origin-functional", "operator-differs", "dtype-differs"}),
     "checkpoint-keys": frozenset({"checkpoint-not-loaded", "checkpoint-partially-loaded"}),
     "weight-transposed": frozenset({"shape-differs"}),
+    "ranks-differ": frozenset({"gradients-not-reduced"}),
+    "gradients-not-reduced": frozenset({"ranks-differ", "gradient-norm-differs"}),
+    "gradient-norm-differs": frozenset({"gradient-scaled", "independent-origin"}),
     "nan-origin": SCALES | {"overflow"},
     "overflow": SCALES | {"nan-origin"},
     "overflow-saturated": SCALES | {"origin-module", "origin-functional"},
@@ -50,7 +59,7 @@ EXPLAINS: Mapping[str, frozenset[str]] = {
     ),
     "clip-before-unscale": frozenset({"gradient-scaled", "origin-functional", "independent-origin", "update-lost"}),
     "recompute-differs": frozenset({"origin-module", "origin-functional", "backward-operator-differs"}),
-    "parameters-not-updated": frozenset({"optimizer-formula-differs", "update-lost"}),
+    "parameters-not-updated": frozenset({"optimizer-formula-differs", "update-lost", "loss-scale-collapse"}),
     "gradient-scaled": GRADIENTS,
     "gradient-doubled": GRADIENTS,
     "loss-normalization": GRADIENTS | {"gradient-scaled"},
@@ -81,8 +90,20 @@ def in_order(found: Iterable[tuple[int, Finding]]) -> tuple[Finding, ...]:
 
 def explains(cause: Finding, finding: Finding) -> bool:
     """Whether one finding may be the consequence of another."""
-    if cause.severity is not Severity.ERROR or cause is finding or cause.code == finding.code:
+    if cause is finding or cause.code == finding.code:
         return False
+    if cause.severity is not Severity.ERROR:
+        return (cause.severity, finding.severity) == (Severity.WARNING,) * 2 and (cause.label, finding.label) in STILL
     if finding.label not in EXPLAINS.get(cause.label, frozenset()) | CURVES or cause.label in CURVES:
         return False
+    if cause.label == "seed-mismatch" and _set_otherwise(finding):
+        return False
     return cause.where.step is None or finding.where.step is None or cause.where.step <= finding.where.step
+
+
+def _set_otherwise(finding: Finding) -> bool:
+    """Whether the order of the data stays another one when the seeds agree; a generator of its own counts if only one
+    run has it, since two of them may have been seeded with the seeds.
+    """
+    settings = finding.evidence.get("loader_settings") or {}
+    return not UNSEEDED.isdisjoint(settings) or None in settings.get("generator_seed", ())

@@ -31,7 +31,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: {_what(first, common)} {wording.factor(common.factor.value)} times those of the "
+        f"{telling.opening(key)}: {_what(first)} {wording.factor(common.factor.value)} times those of the "
         f"reference ({wording.count(len(common.names))} of {wording.plural(common.total, 'parameter')}; first "
         f"{telling.tensor(key)}). {_before(first)}{why}",
         advice,
@@ -49,10 +49,9 @@ def find(walk: Walk) -> Iterator[Finding]:
     )
 
 
-def _what(first: Suspect, common: GradientFactor) -> str:
-    some = "" if len(common.names) == common.total else "nearly "
+def _what(first: Suspect) -> str:
     taken = " that the optimizer takes" if first.comparison.key.phase is Phase.UPDATE else ""
-    return f"{some}all gradients{taken} are"
+    return f"the gradients{taken} are"
 
 
 def _before(first: Suspect) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import backward_cause, telling, unreduced
 from align.diagnosis.registry import rule
-from align.records import Finding, Severity
+from align.records import Finding, Phase, Severity
 from align.walk import Suspect
 
 CODE = "AL407"
@@ -20,8 +20,13 @@ MOST = 5
 
 @rule(CODE, LABEL, rank=55)
 def find(walk: Walk) -> Iterator[Finding]:
-    """Later differences in the step of the first that are far above what their own inputs explain."""
-    found = walk.independent
+    """Later differences in the step of the first that are far above what their own inputs explain.
+
+    Not those that have the factor that the first has, nor gradients that another reduction makes.
+    """
+    found = [suspect for suspect in walk.independent if not backward_cause.has_the_factor(walk, suspect.comparison)]
+    if unreduced.is_known(walk):
+        found = [suspect for suspect in found if suspect.comparison.key.phase is not Phase.UPDATE]
     places = wording.plural(len(found), "later place")
     for number, suspect in enumerate(found[:MOST], 1):
         key = suspect.comparison.key

@@ -10,7 +10,9 @@ from align.diagnosis.causes import in_order
 from align.diagnosis.registry import JOB_RULES, RUN_RULES
 from align.errors import ComparisonError
 from align.inspection import Inspection, Job, RunView
+from align.inspection.grades import graded
 from align.inspection.questions import JOB_QUESTIONS, QUESTIONS
+from align.inspection.ranks_merging import check_one_job, merged
 from align.inspection.tables import tables_of
 from align.records import Finding, Health, InspectResult, Reply, Severity, State
 
@@ -18,7 +20,7 @@ from align.records import Finding, Health, InspectResult, Reply, Severity, State
 def inspect(views: Sequence[RunView]) -> InspectResult:
     """Inspect one run, or all ranks of one job in their order.
 
-    Raises ComparisonError where no file holds a step or a row of the timeline.
+    Raises ComparisonError where a file holds no step and no row of the timeline, and for files of different jobs.
     """
     for view in views:
         if not view.steps and not view.timeline:
@@ -26,9 +28,10 @@ def inspect(views: Sequence[RunView]) -> InspectResult:
                 f"Cannot inspect '{view.path}': it holds no finished step and no row of a timeline. Capture it again "
                 "and let at least one training step end."
             )
+    check_one_job(views)
     job = Job(tuple(Inspection(view) for view in views))
     findings = in_order([*_of_runs(job), *JOB_RULES.findings(job)])
-    replies = (*(question(job.ranks[0]) for question in QUESTIONS), *(question(job) for question in JOB_QUESTIONS))
+    replies = graded(_replies(job), findings)
     verdict = _verdict(findings, replies)
     first = views[0]
     wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
@@ -63,6 +66,14 @@ def _of_runs(job: Job) -> list[tuple[int, Finding]]:
     return found
 
 
+def _replies(job: Job) -> tuple[Reply, ...]:
+    """The answers to all questions: of several ranks the worst to each, then those of the ranks together."""
+    numbers = [inspection.view.run.rank for inspection in job.ranks]
+    answers = [[question(inspection) for inspection in job.ranks] for question in QUESTIONS]
+    own = [merged(list(zip(numbers, replies, strict=True))) for replies in answers]
+    return (*own, *(question(job) for question in JOB_QUESTIONS)) if len(job.ranks) > 1 else tuple(own)
+
+
 def _verdict(findings: Sequence[Finding], replies: Sequence[Reply]) -> Health:
     """Unhealthy with an error; healthy where at least one question found all well."""
     if any(finding.severity is Severity.ERROR for finding in findings):
@@ -74,8 +85,10 @@ def _summary(views: Sequence[RunView], verdict: Health, findings: Sequence[Findi
     """One sentence on a run without an error."""
     captured, seen = len(views[0].steps), len(views[0].timeline)
     scope = f"{wording.count(seen)} {'step' if seen == 1 else 'steps'}, of which {wording.count(captured)} captured"
-    if verdict is Health.UNKNOWN:
-        return f"Nothing can be told of this run ({scope}): no question has what it needs."
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     also = f"; {wording.count(warnings)} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+    if verdict is Health.UNKNOWN and warnings:
+        return f"Whether this run is healthy cannot be told ({scope}): no question found all well{also}."
+    if verdict is Health.UNKNOWN:
+        return f"Nothing can be told of this run ({scope}): no question has what it needs."
     return f"Nothing is wrong in what was captured ({scope}){also}."

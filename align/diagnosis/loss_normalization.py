@@ -9,6 +9,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.loss_cause import LossCause, LossKind, cause_of
 from align.diagnosis.registry import rule
+from align.diagnosis.unreduced import reweighted, told_weights
 from align.records import Comparison, FactValue, Finding, Severity
 from align.walk import Suspect
 
@@ -22,6 +23,7 @@ TOLD = 8
 @rule(CODE, LABEL, rank=47)
 def find(walk: Walk) -> Iterator[Finding]:
     """The first difference, where it is the loss of outputs and targets that agree, and its gradients follow it."""
+    yield from _ranks_averaged(walk)
     first, cause = walk.first, cause_of(walk)
     if first is None or cause is None:
         return
@@ -47,6 +49,46 @@ def find(walk: Walk) -> Iterator[Finding]:
             "factor": cause.factor.value if cause.factor is not None else None,
             "meanings": list(cause.factor.meanings) if cause.factor is not None else [],
         },
+    )
+
+
+def _ranks_averaged(walk: Walk) -> Iterator[Finding]:
+    """Ranks whose gradients are averaged with other weights, where those of this rank agree."""
+    first, found = walk.first, reweighted(walk)
+    if first is None or found is None:
+        return
+    key, weights = first.comparison.key, told_weights(found)
+    told = (
+        f"{telling.opening(key)}: losses and gradients of this rank agree in both runs, but what the optimizer takes "
+        "in "
+        f"the reference is {wording.factor(found.own)} of this rank's gradients and {wording.factor(found.reduced)} of "
+        f"what the candidate takes, in all {wording.plural(found.parameters, 'parameter')}: the gradients of the ranks "
+        "are "
+        "averaged with other weights."
+    )
+    if weights is not None:
+        ours, theirs = (wording.factor(weight) for weight in weights)
+        told += (
+            f" If the candidate takes their plain mean, the reference weighs this rank {ours} and the other {theirs}."
+        )
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR,
+        told,
+        "Where ranks have other numbers of targets, the mean of their means is not the mean over all targets: divide "
+        "the "
+        "sum of the losses of each rank by the targets of all ranks (`torch.distributed.all_reduce` of their number), "
+        "times the world size where gradients are averaged (DistributedDataParallel, FSDP).",
+        telling.place_of(key),
+        {
+            **telling.evidence_of(first.comparison),
+            "kind": "ranks",
+            "own_part": found.own,
+            "reduced_part": found.reduced,
+            "unexplained_share": found.residual,
+        },
+        {**telling.arguments_of(first), "kind": "ranks", "own": found.own, "reduced": found.reduced},
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import added_tensor, backward_cause, forward_cause, loss_cause, telling
+from align.diagnosis import added_tensor, backward_cause, forward_cause, loss_cause, telling, unreduced
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Kind, Origin, Phase, Severity
 from align.units import SCRIPT
@@ -26,7 +26,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         return
     if any(first is gap.suspect for gap in walk.underflow_gaps) or forward_cause.is_isolated(walk):
         return
-    if backward_cause.is_known(walk) or loss_cause.is_known(walk):
+    if backward_cause.is_known(walk) or loss_cause.is_known(walk) or unreduced.is_known(walk):
         return
     key = first.comparison.key
     owner = first.owner if first.origin is Origin.FUNCTIONAL else key.name

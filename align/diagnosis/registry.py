@@ -48,6 +48,8 @@ OWN_MODULES = (
     "operator_differs",
     "recompute_differs",
     "loss_normalization",
+    "gradient_norm",
+    "gradients_not_reduced",
     "gradient_doubled",
     "gradient_scaled",
     "backward_operator",
@@ -102,13 +104,23 @@ RUN_MODULES: tuple[str, ...] = (
     "not_updated",
     "update_lost",
     "weight_decay_groups",
+    "gradient_norm",
     "loss_stall",
     "loss_spike",
     "step_time_cliff",
 )
 """Modules of `align.diagnosis.run`, which read one run."""
 
-JOB_MODULES: tuple[str, ...] = ()
+JOB_MODULES: tuple[str, ...] = (
+    "environment_differs",
+    "ranks_differ",
+    "gradients_not_reduced",
+    "rng_mismatch",
+    "duplicate_samples",
+    "missing_samples",
+    "rng_duplicated",
+    "gradient_norm",
+)
 """Modules of `align.diagnosis.job`, which read all ranks of one job."""
 
 LAST = 1000

@@ -45,9 +45,9 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         severity,
         f"The runs draw different random numbers ({wording.listing(what)}){blame}.",
-        "Seed both runs the same, before the model is built and the data are shuffled: `align capture --seed 1`, or "
-        "torch.manual_seed, random.seed and numpy.random.seed in the script. Devices draw different numbers from one "
-        f"seed. {telling.same_start_advice(walk)}".rstrip(),
+        "Seed both runs the same, before the model is built and the data are shuffled: torch.manual_seed, random.seed "
+        "and numpy.random.seed in the script, or `align capture --seed 1` where the script sets no seed. Devices draw "
+        f"different numbers from one seed. {telling.same_start_advice(walk)}".rstrip(),
         telling.place_of(walk.first.comparison.key) if walk.first is not None and drawn_again else Place(),
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},

@@ -217,5 +217,5 @@ def _of_gradients(walk: Walk) -> str:
         return ""
     typical = effects[len(effects) // 2]
     if typical >= 1.0:
-        return "; of a parameter's gradient, nothing that is smaller than itself would have been seen"
+        return "; of a parameter's gradient, only an effect as large as itself would have been seen"
     return f"; of a parameter's gradient, one below {wording.percent(typical)} would not have been seen"

@@ -11,6 +11,12 @@ from align.inspection.learning import Learning, learning_of
 from align.inspection.loss_curve import LossCurve, loss_curve
 from align.inspection.nonfinite import NonfiniteInRun, find_nonfinite
 from align.inspection.optimizer_check import OptimizerCheck, optimizer_check
+from align.inspection.ranks import Holdings, holdings_of
+from align.inspection.ranks_data import Parts, SameSamples, same_samples, sampler_parts
+from align.inspection.ranks_draws import Draws, duplicated_draws, parted_draws
+from align.inspection.ranks_gradients import Reduction, reduction_of
+from align.inspection.ranks_norm import NormCheck, check_ranks, check_run
+from align.inspection.ranks_weights import Unlike, unlike
 from align.inspection.saturation import Saturation, find_saturation
 from align.inspection.scaling import Scaling, scaling
 from align.inspection.stall import LostUpdates, Standstill, lost_updates, standstill
@@ -89,6 +95,11 @@ class Inspection:
         return optimizer_check(self.view)
 
     @cached_property
+    def clip_norm(self) -> NormCheck | None:
+        """The norm that was found in clipping, against that of the gradients."""
+        return check_run(self.view)
+
+    @cached_property
     def loss_curve(self) -> LossCurve:
         """Whether the loss falls, where it jumps."""
         return loss_curve(self.view.timeline, takes_turns=self.learning.turns)
@@ -110,3 +121,43 @@ class Job:
 
     def __init__(self, ranks: tuple[Inspection, ...]) -> None:
         self.ranks = ranks
+
+    @cached_property
+    def holdings(self) -> Holdings:
+        """What the ranks hold of each parameter, and what their optimizers take."""
+        return holdings_of([inspection.view for inspection in self.ranks])
+
+    @cached_property
+    def reduction(self) -> Reduction | None:
+        """Whether the gradients of replicas were reduced."""
+        return reduction_of(self.holdings)
+
+    @cached_property
+    def unlike(self) -> Unlike | None:
+        """What should be one on all ranks and is not."""
+        return unlike(self.holdings)
+
+    @cached_property
+    def duplicated_draws(self) -> Draws | None:
+        """Two ranks that drop the same elements of different tensors."""
+        return duplicated_draws(self.holdings)
+
+    @cached_property
+    def parted_draws(self) -> Draws | None:
+        """Two ranks that drop other elements of one tensor."""
+        return parted_draws(self.holdings)
+
+    @cached_property
+    def same_samples(self) -> SameSamples | None:
+        """Two replicas that train on the same batches."""
+        return same_samples(self.holdings)
+
+    @cached_property
+    def sampler_parts(self) -> Parts | None:
+        """The parts of the data that the samplers of all ranks read."""
+        return sampler_parts(self.holdings)
+
+    @cached_property
+    def clip_norm(self) -> NormCheck | None:
+        """The norm that was found in clipping, against that of the gradients of all ranks."""
+        return check_ranks(self.holdings)

@@ -90,7 +90,9 @@ class Learning:
     `moves` are those of steps that were not skipped, whose parameters before and after are known; `gradients` how
     many gradients were seen, and `zero_steps` the steps in which every one of them was 0. `loose` are parameters that
     get a gradient and that no optimizer of the captured steps has; `idle` those that an optimizer has and that never
-    get one. `strangers` says that the optimizer trains what belongs to no module, so that it cannot be told what moves.
+    get one other than 0. `strangers` says that the optimizer trains what belongs to no module, so that it cannot be
+    told what moves. `untaken` are the steps at whose end the optimizer took no gradient at all, though that would have
+    been seen, and all of its parameters stayed as they were; `cleared` says that backward made gradients for them.
     """
 
     moves: tuple[Move, ...] = ()
@@ -103,6 +105,8 @@ class Learning:
     trained: int = 0
     strangers: bool = False
     turns: bool = False
+    untaken: tuple[int, ...] = ()
+    cleared: bool = False
 
     @property
     def due(self) -> tuple[Move, ...]:
@@ -130,7 +134,8 @@ def learning_of(view: RunView) -> Learning:
         grouped.update(dict.fromkeys(_members(groups)))
         before = parameters_before(view, number)
         moves += _moves(step, before, found, groups)
-    strangers = any(name == STRANGERS for name, _ in grouped)
+    strangers = any(name == STRANGERS for name, _ in taken)
+    untaken = tuple(number for number in numbers if _took_nothing(view, number))
     return Learning(
         moves=tuple(moves),
         steps=numbers,
@@ -142,7 +147,20 @@ def learning_of(view: RunView) -> Learning:
         trained=sum(owner in grouped for owner in taken),
         strangers=strangers,
         turns=takes_turns(view),
+        untaken=untaken,
+        cleared=any(owner in grouped for owner in taken),
     )
+
+
+def _took_nothing(view: RunView, number: int) -> bool:
+    """Whether an optimizer was called without a single gradient and moved nothing, where both would have been seen."""
+    step = view.step(number)
+    if str(Phase.UPDATE) not in view.run.phases or step.by_phase[Phase.UPDATE] or not step.by_phase[Phase.LOSS]:
+        return False
+    before, members = parameters_before(view, number), set(_members(groups_of(step.facts)))
+    after = by_owner(step.by_phase[Phase.PARAM])
+    changes = [_change(before[owner], after[owner]) for owner in members if owner in before and owner in after]
+    return bool(changes) and all(change is not None and change.unchanged for change in changes)
 
 
 def takes_turns(view: RunView) -> bool:

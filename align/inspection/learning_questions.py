@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from align import wording
 from align.inspection.inspection import Inspection
+from align.inspection.lacking import lacking, unusable
 from align.inspection.stall import guessing, is_constant
 from align.inspection.step_times import FEWEST
+from align.optimizer_replay import KNOWN_KINDS, groups_of
 from align.records import Phase, Reply, State
 
 RECOMPUTING, OPTIMIZER, PARAMETERS, LOSS, TIME = "recompute", "optimizer", "parameters", "loss", "step time"
@@ -15,12 +17,9 @@ def recomputing(inspection: Inspection) -> Reply:
     """Whether activation checkpoints compute again what they computed first."""
     found = inspection.recomputing
     if not found:
-        if not inspection.view.steps or Phase.FORWARD not in inspection.view.phases():
-            return Reply(
-                RECOMPUTING, State.UNKNOWN,
-                "Whether checkpoints repeat their forward cannot be told: no forward was captured; capture with "
-                "--phases all.",
-            )  # fmt: skip
+        why = lacking(inspection.view, (Phase.FORWARD,))
+        if why:
+            return Reply(RECOMPUTING, State.UNKNOWN, f"Whether checkpoints repeat their forward cannot be told: {why}")
         return Reply(RECOMPUTING, State.ABSENT, "Nothing was computed again: no activation checkpointing.")
     bad = next((one for one in found if one.differing), None)
     if bad is not None:
@@ -42,7 +41,9 @@ def optimizer(inspection: Inspection) -> Reply:
     check = inspection.optimizer_check
     if check.step is not None:
         return Reply(
-            OPTIMIZER, State.BAD, f"The update of {wording.step(check.step)} does not follow from its settings."
+            OPTIMIZER,
+            State.BAD,
+            f"What {wording.step(check.step)} makes of the parameters and states does not follow from the settings.",
         )
     if check.steps:
         return Reply(
@@ -58,20 +59,21 @@ def optimizer(inspection: Inspection) -> Reply:
 def _why(inspection: Inspection) -> str:
     """Why the optimizer could not be replayed, and what to capture."""
     view = inspection.view
-    if not view.steps:
-        return "no step was captured; capture steps 0 to 2 with --steps 0:3."
-    lacking = [phase for phase in (Phase.UPDATE, Phase.OPTIMIZER, Phase.PARAM) if phase not in view.phases()]
-    if lacking:
-        return (
-            f"the capture has no phase {wording.listing([str(phase) for phase in lacking])}; capture with --phases all."
-        )
+    why = unusable(view) or lacking(view, (Phase.UPDATE, Phase.OPTIMIZER, Phase.PARAM))
+    if why:
+        return why
     if view.run.detail == "stats":
         return "statistics do not hold it; capture with --detail sketch."
-    if not inspection.learning.steps:
-        return "all captured steps were skipped; capture later steps."
+    groups = [group for number in view.steps for group in groups_of(view.step(number).facts).values()]
+    kinds = sorted({str(group["class"]) for group in groups if "class" in group})
+    strange = [kind for kind in kinds if kind not in KNOWN_KINDS]
+    if strange:
+        return f"the formula of {wording.listing(strange)} is not known, only those of {wording.listing(KNOWN_KINDS)}."
+    if inspection.learning.zero_steps == inspection.learning.steps:
+        return f"in {wording.steps(inspection.learning.steps)} all gradients are 0."
     return (
-        "its formula is not one of AdamW, Adam, SGD, RMSprop and Adagrad, or the parameters before the step are not "
-        "known; capture steps in a row from step 0 with --steps 0:3."
+        "too little is known of the parameters before the steps and of the states; capture steps in a row from step 0 "
+        "with --steps 0:3."
     )
 
 
@@ -85,10 +87,13 @@ def parameters(inspection: Inspection) -> Reply:
             "skipped": "all steps were skipped",
             "zero_gradients": "all gradients are 0",
             "not_owned": "the optimizer has none of those that get a gradient",
+            "cleared": "the optimizer takes none of the gradients that backward makes",
+            "unreached": "backward reaches none of those that the optimizer has",
             "loose": f"{wording.plural(len(found.owners), 'parameter')} with a gradient are in no optimizer",
+            "replaced": f"the optimizer has others in the place of {wording.plural(len(found.owners), 'parameter')}",
             "stuck": f"{wording.plural(len(found.owners), 'parameter')} do not move though they should",
         }[found.cause]
-        return Reply(PARAMETERS, State.BAD, f"Not all parameters are updated: {why}.")
+        return Reply(PARAMETERS, State.BAD, f"{_whose(found.cause)} updated: {why}.")
     if lost is not None:
         return Reply(
             PARAMETERS, State.BAD,
@@ -98,18 +103,34 @@ def parameters(inspection: Inspection) -> Reply:
     due = learning.due
     if not due:
         return Reply(
-            PARAMETERS, State.UNKNOWN,
-            "Whether the parameters move cannot be told: no parameter is known before and after a step that updated "
-            "it; capture steps in a row from step 0 with --steps 0:3 --phases all.",
-        )  # fmt: skip
+            PARAMETERS, State.UNKNOWN, f"Whether the parameters move cannot be told: {_why_unmoved(inspection)}"
+        )
     moved, owners = {move.owner for move in due if not move.unchanged}, {move.owner for move in due}
-    idle = (
-        f" {wording.plural(len(learning.idle), 'parameter')} of the optimizer got no gradient." if learning.idle else ""
+    idle = f" {wording.plural(len(learning.idle), 'parameter')} of the optimizer got none." if learning.idle else ""
+    told = f"{wording.count(len(moved))} of {wording.plural(len(owners), 'parameter')} with a gradient moved.{idle}"
+    if not moved:
+        told = f"{told} Whether the optimizer was to move them in these steps cannot be told."
+    return Reply(PARAMETERS, State.GOOD if moved else State.UNKNOWN, told)
+
+
+def _whose(cause: str) -> str:
+    return "Not all parameters are" if cause in {"loose", "replaced", "stuck", "rate_ends"} else "No parameter is"
+
+
+def _why_unmoved(inspection: Inspection) -> str:
+    """Why no parameter is known before and after a step, with a gradient in it that is not 0."""
+    view = inspection.view
+    if view.run.detail == "stats" and view.steps:
+        return "statistics do not hold it; capture with --detail sketch."
+    why = unusable(view) or lacking(view, (Phase.GRADIENT, Phase.OPTIMIZER, Phase.PARAM))
+    if why:
+        return why
+    if inspection.learning.zero_steps == inspection.learning.steps:
+        return f"in {wording.steps(inspection.learning.steps)} all gradients are 0."
+    return (
+        "no parameter is known before and after a step that updated it; capture steps in a row from step 0 with "
+        "--steps 0:3."
     )
-    return Reply(
-        PARAMETERS, State.GOOD,
-        f"{wording.count(len(moved))} of {wording.plural(len(owners), 'parameter')} with a gradient moved.{idle}",
-    )  # fmt: skip
 
 
 def loss(inspection: Inspection) -> Reply:
@@ -130,8 +151,8 @@ def loss(inspection: Inspection) -> Reply:
     return Reply(
         LOSS,
         State.UNKNOWN,
-        f"The loss does not fall ({course}). Whether that is wrong cannot be told: training that goes on from a "
-        "finished model looks the same, and so do targets that belong to other inputs.",
+        f"The loss does not fall by more than its noise ({course}). Whether that is wrong cannot be told: training "
+        "that goes on from a finished model looks the same, and so do targets that belong to other inputs.",
     )
 
 
@@ -158,8 +179,8 @@ def step_time(inspection: Inspection) -> Reply:
     if found.count < 2 * FEWEST:
         return Reply(
             TIME, State.UNKNOWN,
-            f"Whether steps grow slower cannot be told of {wording.plural(found.count, 'step')} that "
-            f"{'was' if found.count == 1 else 'were'} not captured.",
+            f"Whether steps grow slower cannot be told of a run this short: it takes {2 * FEWEST} steps beside those "
+            f"that are captured, this one has {wording.count(found.count)}.",
         )  # fmt: skip
     # No ground to call a run healthy: it may be quick and learn nothing.
     return Reply(TIME, State.ABSENT, f"A step takes {found.median:.3g} seconds, from the first to the last.")

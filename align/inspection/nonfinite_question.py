@@ -6,6 +6,7 @@ import math
 
 from align import wording
 from align.inspection.inspection import Inspection
+from align.inspection.lacking import lacking
 from align.inspection.nonfinite import Start
 from align.inspection.nonfinite_kind import SHORT
 from align.records import INIT_STEP, Phase, Reply, State
@@ -32,9 +33,7 @@ def finite(inspection: Inspection) -> Reply:
         told = f"Every {_listed(phases)} of {wording.steps(view.steps)} is finite"
         if found.caught or found.expected:
             told = f"What the optimizer took is finite in {wording.steps(view.steps)}"
-        return Reply(
-            FINITE, State.GOOD, f"{told}{_caught(found.caught)}{_expected(found.expected)}{_meant(found.meant)}."
-        )
+        return Reply(FINITE, State.GOOD, f"{told}{_caught(found.caught)}{_expected(inspection)}{_meant(found.meant)}.")
     known = [row.step for row in view.timeline if math.isfinite(row.loss)]
     if known:
         return Reply(
@@ -51,11 +50,9 @@ def finite(inspection: Inspection) -> Reply:
 def headroom(inspection: Inspection) -> Reply:
     """How far the outputs in a short format are from its greatest number."""
     view = inspection.view
-    if Phase.FORWARD not in view.phases():
-        return Reply(
-            HEADROOM, State.UNKNOWN, "How near numbers come to their limit cannot be told: no forward was "
-            "captured; capture without --phases.",
-        )  # fmt: skip
+    why = lacking(view, (Phase.FORWARD,))
+    if why:
+        return Reply(HEADROOM, State.UNKNOWN, f"How near numbers come to their limit cannot be told: {why}")
     found = [one for one in inspection.headrooms if one.precision.largest < SHORT or one.is_little]
     if not found:
         return Reply(HEADROOM, State.ABSENT, "No module computes in a format of a short range.")
@@ -102,14 +99,15 @@ def _caught(starts: tuple[Start, ...]) -> str:
     return f"; {_what(first)} in {first.key.name} {first.key.slot} ({steps}) was kept from it"
 
 
-def _expected(starts: tuple[Start, ...]) -> str:
+def _expected(inspection: Inspection) -> str:
+    starts = inspection.nonfinite.expected
     if not starts:
         return ""
     steps = wording.steps(start.key.step for start in starts)
     first = starts[0]
     return (
         f"; in {steps} scaled gradients overflowed, first in {first.key.name} {first.key.slot}, and the loss scaler "
-        "skipped the step, as it does to find its scale"
+        f"skipped the step{'' if inspection.scaling.problems else ', as it does to find its scale'}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from align.inspection import learning_questions, nonfinite_question, scale_questions, start_questions
+from align.inspection import learning_questions, nonfinite_question, ranks_questions, scale_questions, start_questions
 from align.inspection.inspection import Inspection, Job
 from align.records import Reply
 
@@ -28,5 +28,12 @@ QUESTIONS: tuple[Question, ...] = (
 )
 """What is asked of one run."""
 
-JOB_QUESTIONS: tuple[Callable[[Job], Reply], ...] = ()
-"""What is asked of all ranks of a job together."""
+JOB_QUESTIONS: tuple[Callable[[Job], Reply], ...] = (
+    ranks_questions.ranks,
+    ranks_questions.samples,
+    ranks_questions.weights,
+    ranks_questions.masks,
+    ranks_questions.gradients,
+    ranks_questions.norm,
+)
+"""What is asked of all ranks of a job together; a run of one process is not asked."""

@@ -108,10 +108,15 @@ def _parted(holdings: Holdings, ranks: tuple[int, int]) -> Draws | None:
     apart = [mask for mask in masks if mask.same_input and not mask.same_output]
     if not apart:
         return None
-    name = _generator(one)
-    states = [_state(view, apart[0].key.step, name) for view in (one, other)]
-    differs = None not in states and states[0] != states[1]
-    return _draws(apart, ranks, name if differs else "", one, other)
+    # What draws for a device may begin from a number of torch's own generator.
+    names = dict.fromkeys((_generator(one), TORCH))
+    name = next((name for name in names if _states_differ(one, other, apart[0].key.step, name)), "")
+    return _draws(apart, ranks, name, one, other)
+
+
+def _states_differ(one: RunView, other: RunView, step: int, name: str) -> bool:
+    states = [_state(view, step, name) for view in (one, other)]
+    return None not in states and states[0] != states[1]
 
 
 def masks_of(one: RunView, other: RunView, step: int) -> Iterator[Mask]:
@@ -172,7 +177,7 @@ def _equal_generator(one: RunView, other: RunView, step: int) -> str:
 
 
 def _draws(masks: list[Mask], ranks: tuple[int, int], generator: str, one: RunView, other: RunView) -> Draws:
-    first, name = masks[0], _generator(one)
+    first, name = masks[0], generator or _generator(one)
     seeds = [view.run.seeds.get(name) for view in (one, other)]
     steps = tuple(sorted({mask.key.step for mask in masks}))
     alike = seeds[0] is not None and seeds[0] == seeds[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from align.inspection.ranks import Holdings, Likeness, Taken
+from align.inspection.ranks_data import same_inputs
 from align.optimizer_replay import Owner
 
 
@@ -32,16 +33,23 @@ class Reduction:
 def reduction_of(holdings: Holdings) -> Reduction | None:
     """How the gradients of shared parameters were reduced; None where nothing tells.
 
-    Parameters that begin as one constant (norms, biases) are told along, and decide nothing: the parts of a split
-    vector begin alike too.
+    Parameters that begin as one constant (norms, biases) say nothing: the parts of a split vector begin alike too. Nor
+    do ranks that were given the same batch, as tensor parallel ones are: they reduce no gradient of what all of them
+    hold, and need not.
     """
     shared = {held.owner for held in holdings.shared}
     for step in holdings.steps:
-        here = [each for each in holdings.taken if each.step == step]
+        here = [each for each in holdings.taken if each.step == step and _given_others(holdings, each)]
         telling = [each for each in here if each.owner in shared and each.likeness is not Likeness.UNKNOWN]
         if telling:
             return _reduction(step, telling)
     return None
+
+
+def _given_others(holdings: Holdings, taken: Taken) -> bool:
+    """Whether each of the ranks was given another batch than the first."""
+    first, *others = (holdings.views[rank] for rank in taken.records)
+    return not any(same_inputs(first, other, taken.step) for other in others)
 
 
 def _reduction(step: int, telling: list[Taken]) -> Reduction:

@@ -32,6 +32,11 @@ class Unlike:
     trained: bool = True
 
 
+def unlike(holdings: Holdings) -> Unlike | None:
+    """What should be one on all ranks and is not, the first that holds."""
+    return initial_unlike(holdings) or updated_unlike(holdings) or idle_unlike(holdings)
+
+
 def initial_unlike(holdings: Holdings) -> Unlike | None:
     """Trained parameters that begin with other values though all ranks take the very same gradients of them.
 

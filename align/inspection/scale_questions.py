@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from align import wording
 from align.inspection.inspection import Inspection
+from align.inspection.lacking import lacking, unusable
 from align.inspection.loss_scale import Course
-from align.inspection.underflow import StepUnderflow, Underflow
+from align.inspection.underflow import StepUnderflow, Underflow, short_gradients
 from align.records import Column, Curve, Phase, Reply, Severity, Shown, State, Table, TensorKey
 
 LOSS_SCALE, RANGE, CLIPPING, SKIPPED = "loss scale", "fp16 range", "clipping", "skipped steps"
@@ -49,21 +50,30 @@ def fp16_range(inspection: Inspection) -> Reply:
     worst = found.worst
     if worst is None:
         if Phase.BACKWARD not in phases and Phase.GRADIENT not in phases:
-            return Reply(
-                RANGE,
-                State.UNKNOWN,
-                "Whether gradients are too small for fp16 cannot be told: the capture has no phase backward; capture "
-                "with --phases all.",
-            )
+            why = lacking(inspection.view, (Phase.BACKWARD,))
+            return Reply(RANGE, State.UNKNOWN, f"Whether gradients are too small for fp16 cannot be told: {why}")
         if inspection.view.run.autocast == "float16":
             return Reply(
                 RANGE,
                 State.UNKNOWN,
-                "Whether gradients are too small for fp16 cannot be told: no captured step has fp16 gradients that are "
-                "all finite; capture a step that is not skipped.",
+                f"Whether gradients are too small for fp16 cannot be told: {_why_no_range(inspection)}",
             )
         return Reply(RANGE, State.ABSENT, "No gradient is computed in fp16.")
     return Reply(RANGE, State.BAD if worst.harmful else State.GOOD, f"{tell_range(worst)}{_tell_flush(found)}")
+
+
+def _why_no_range(inspection: Inspection) -> str:
+    """Why no fp16 gradient could be measured."""
+    view = inspection.view
+    found = [record for number in view.steps for record in short_gradients(view.step(number))]
+    if not found:
+        return "no captured gradient is in fp16; capture whole steps, with --phases all and without --modules."
+    why = unusable(view)
+    if why:
+        return why
+    if any(record.stats is not None and record.stats.nonfinite for record in found):
+        return "no captured step has fp16 gradients that are all finite; capture a step that is not skipped."
+    return "the fp16 gradients of the captured steps hold too few numbers that are not 0."
 
 
 def clipping(inspection: Inspection) -> Reply:
@@ -73,11 +83,9 @@ def clipping(inspection: Inspection) -> Reply:
         return Reply(CLIPPING, State.ABSENT, "There is no loss scale that clipping could meet.")
     if not found.clipped:
         if Phase.OPTIMIZER not in inspection.view.phases():
+            why = lacking(inspection.view, (Phase.OPTIMIZER,))
             return Reply(
-                CLIPPING,
-                State.UNKNOWN,
-                "Whether gradients are clipped before they are unscaled cannot be told: the capture has no phase "
-                "optimizer; capture with --phases all.",
+                CLIPPING, State.UNKNOWN, f"Whether gradients are clipped before they are unscaled cannot be told: {why}"
             )
         return Reply(CLIPPING, State.ABSENT, "Gradients are not clipped with torch's functions.")
     wrong = [clip for clip in found.clips if not clip.meant]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from align.hyperparameters import RATE
-from align.inspection.learning import Learning, Move
+from align.inspection.learning import STRANGERS, Learning, Move
 from align.inspection.loss_curve import LossCurve
 from align.inspection.view import RunView, StepView
 from align.optimizer_replay import Owner, groups_of
@@ -25,7 +25,9 @@ END_SHARE = 0.1
 """So many steps at a rate of 0, and this share of all, are no end of a schedule."""
 
 SETTLING = 10
-"""A loss scaler may skip so many steps in a row until it has found its scale (from 2^16 down to 2^6)."""
+USUAL_SCALE = 2.0**16
+"""A loss scaler may skip so many steps in a row until it has found its scale (from 2^16 down to 2^6), and one more for
+each doubling of its first scale above 2^16."""
 
 FEWEST_STEPS = 2
 """What one step does may be chance: a batch without targets, an optimizer that takes every second call."""
@@ -54,7 +56,9 @@ class Standstill:
     """A reason for parameters not to be updated.
 
     `cause` is `rate` (0 in every step), `rate_ends` (0 from `step` on), `skipped`, `zero_gradients`, `not_owned` (the
-    optimizer has none of the parameters that get gradients), `loose` (it lacks some), or `stuck`. `sure` says that
+    optimizer has none of the parameters that get gradients), `cleared` (it takes none of the gradients that backward
+    made), `unreached` (backward reaches none of its parameters), `loose` (it lacks some), `replaced` (it lacks some, and has as many that
+    belong to no module and get no gradient), or `stuck`. `sure` says that
     nothing but this explains what was seen. `owners` are the parameters, of `total`; `count` is the number of steps.
     """
 
@@ -125,7 +129,11 @@ def _rate_ends(view: RunView, rows: Sequence[TimelineRow]) -> Standstill | None:
 
 
 def _skipped(rows: Sequence[TimelineRow]) -> Standstill | None:
-    if len(rows) <= SETTLING or not all(row.skipped for row in rows):
+    if not rows or not all(row.skipped for row in rows):
+        return None
+    first = rows[0].loss_scale
+    doublings = math.log2(first / USUAL_SCALE) if math.isfinite(first) and first > USUAL_SCALE else 0.0
+    if len(rows) <= SETTLING + doublings:
         return None
     return Standstill("skipped", sure=True, step=rows[0].step, count=len(rows))
 
@@ -145,13 +153,20 @@ def _zero_gradients(rows: Sequence[TimelineRow], learning: Learning) -> Standsti
 
 
 def _owned(learning: Learning) -> Standstill | None:
-    """Parameters that get gradients and are in no optimizer."""
-    if not learning.loose or learning.turns or len(learning.steps) < FEWEST_STEPS:
+    """Parameters that get gradients and are in no optimizer; an optimizer that gets none for its own."""
+    if learning.turns or len(learning.steps) < FEWEST_STEPS:
+        return None
+    nothing = len(learning.untaken) >= FEWEST_STEPS and learning.untaken == learning.steps
+    if nothing and (learning.cleared or not learning.loose):
+        cause = "cleared" if learning.cleared else "unreached"
+        return Standstill(cause, sure=True, step=learning.steps[0], count=len(learning.steps), total=learning.grouped)
+    if not learning.loose:
         return None
     owners = learning.loose
-    cause = "loose" if learning.trained else "not_owned"
+    replaced = sum(name == STRANGERS for name, _ in learning.idle) == len(owners)
+    cause = ("replaced" if replaced else "loose") if learning.trained else "not_owned"
     total = len(owners) + learning.trained
-    return Standstill(cause, not learning.trained, learning.steps[0], len(learning.steps), owners, total)
+    return Standstill(cause, cause != "loose", learning.steps[0], len(learning.steps), owners, total)
 
 
 def _stuck(learning: Learning) -> Standstill | None:

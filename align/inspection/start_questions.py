@@ -53,12 +53,12 @@ def data(inspection: Inspection) -> Reply:
         )
     captured = wording.plural(found.captured, "batch", "batches")
     if found.length is None or found.captured < found.length + 2:
-        whole = f" of {wording.count(found.length)}" if found.length is not None else ""
+        whole = f" (an epoch has {wording.count(found.length)})" if found.length is not None else ""
         return Reply(
             DATA,
             State.UNKNOWN,
-            f"Whether the order changes from epoch to epoch cannot be told of {captured}{whole}; capture more than an "
-            f"epoch with --phases input --steps 0:{_steps(found.length)}.",
+            f"Whether the order changes from epoch to epoch cannot be told of {captured}{whole}; capture two more "
+            f"than an epoch with --phases input --steps 0:{_steps(found.length)}.",
         )
     return Reply(DATA, State.GOOD, f"The order of the data changes: {captured} of more than an epoch do not repeat.")
 

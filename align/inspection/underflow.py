@@ -25,6 +25,10 @@ WARNING_SHARE = 0.05
 FLUSH_ELEMENTS = 1000
 """Where so many elements lie in the octave above the subnormals, about as many lie below it."""
 
+DUST = 4.0
+"""A number of so many of the smallest steps is rounded by an eighth, or was; of a tensor that holds no greater ones
+little is left."""
+
 NO_SCALE = 2.0**-10
 """Below this loss scale the gradient of the loss itself can be 0 in float16 though the loss is not."""
 
@@ -223,8 +227,17 @@ def _last_before_zeros(step: StepView, quantum: float) -> tuple[TensorRecord, fl
         if is_zero(record):
             break
         last = record
-    error = error_of(last, quantum) if last is not None else None
-    return None if last is None else (last, error or 0.0)
+    if last is None:
+        return None
+    error = error_of(last, quantum)
+    if error is None:
+        error = 1.0 if _is_dust(last, quantum) else 0.0
+    return last, error
+
+
+def _is_dust(record: TensorRecord, quantum: float) -> bool:
+    """Whether few elements are left and the greatest of them is one of the smallest numbers that there are."""
+    return record.stats is not None and 0.0 < record.stats.absolute_maximum <= DUST * quantum
 
 
 def _has_numbers(step: StepView, name: str) -> bool:

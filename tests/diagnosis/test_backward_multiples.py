@@ -69,7 +69,7 @@ def test_a_tensor_of_another_module_is_named(tmp_path: Path) -> None:
     result = diff(tmp_path, {(0, "forward embed"): kept.keep, (0, "forward blocks.1.attn.o"): kept.add})
     assert [finding.label for finding in result.findings] == ["origin-module"]
     # Its values are not in the reference's output.
-    assert result.summary.endswith(" It is the reference's with blocks.0 input.0 added once more.")
+    assert result.summary.endswith(" It is the reference's with embed output.0 added once more.")
 
 
 @pytest.mark.parametrize("factor", [1.5, 2.0, -1.0])
@@ -93,7 +93,8 @@ def test_the_gradient_of_an_output_once_more_is_doubled(tmp_path: Path) -> None:
     result = diff(tmp_path, faults)
     assert [(finding.label, finding.severity) for finding in result.findings] == [("gradient-doubled", Severity.ERROR)]
     assert result.summary.endswith(
-        " It is the reference's with its own grad_output.0 added once more: the gradient of a residual is counted twice."
+        " It is the reference's with its own grad_output.0 added once more: the gradient of a residual is counted "
+        "twice."
     )
 
 

@@ -139,6 +139,40 @@ def test_loaders_that_explain_nothing_leave_other_samples_what_they_are(tmp_path
     ]
 
 
+@pytest.mark.parametrize(
+    ("change", "folded"),
+    [
+        ({"generator_seed": 2}, True),
+        ({"num_workers": 2}, True),
+        ({"generator_seed": None}, False),
+        ({"shuffle": False, "sampler": "SequentialSampler"}, False),
+    ],
+)
+def test_another_seed_explains_the_order_unless_the_loaders_are_set_to_another_one(
+    tmp_path: Path, change: dict[str, Any], folded: bool
+) -> None:
+    runs = [RunInfo(seeds={"torch": seed}, loaders=(LOADER | extra,)) for seed, extra in ((1, {}), (2, change))]
+    ours = make(tmp_path / "a.h5", steps=1, batch=stream([0, 1, 2, 3]), run=runs[0])
+    found = diff_files(ours, make(tmp_path / "b.h5", steps=1, batch=stream([2, 3, 0, 1]), run=runs[1])).findings
+    assert [(each.label, each.explained_by) for each in found[:2]] == [
+        ("seed-mismatch", ""),
+        ("data-order", "AL201" if folded else ""),
+    ]
+
+
+@pytest.mark.parametrize(("change", "sorts"), [({}, True), ({"shuffle": False}, False)])
+def test_an_order_that_no_setting_explains_may_be_that_of_the_files(
+    tmp_path: Path, change: dict[str, Any], sorts: bool
+) -> None:
+    result = diff(tmp_path, FIRST[:4], [2, 3, 0, 1], (LOADER, LOADER | change))
+    listed = " Where all of that agrees, sort what the dataset lists: os.listdir and glob promise no order."
+    assert result.findings[0].advice == (
+        f"Feed both runs the same batches: {TAKING}; or set the same shuffling, sampler seed, number of workers and "
+        "number of ranks in both scripts, and seed before the DataLoader is read (torch.manual_seed, `generator=` of "
+        f"the DataLoader, or `align capture --seed 1` where the script sets no seed).{listed if sorts else ''}"
+    )
+
+
 def test_workers_that_each_read_the_whole_stream_are_named(tmp_path: Path) -> None:
     settings = {"name": "<DataLoader>", "dataset": "Stream", "length": None, "num_workers": 2}
     result = diff(tmp_path, FIRST, [0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7], (settings, settings))

@@ -107,8 +107,8 @@ def test_keys_that_a_load_left_out_explain_weights_that_were_not_loaded(tmp_path
     ]
     assert result.summary == (
         "In the candidate the keys of the checkpoint are not those of the model: load_state_dict of Net was given 34 "
-        "keys, of which it has not 2 ('blocks.0.mlp.inner.weight'), and 2 of its own were not among them "
-        "('blocks.0.mlp.fc.weight'). 2 of 34 initial tensors (blocks.0.mlp.fc.weight and blocks.0.mlp.fc.bias) keep "
+        "keys, does not know 2 of them (such as 'blocks.0.mlp.inner.weight') and misses 2 of its own (such as "
+        "'blocks.0.mlp.fc.weight'). 2 of 34 initial tensors (blocks.0.mlp.fc.weight and blocks.0.mlp.fc.bias) keep "
         "what they were drawn as. No module was judged."
     )
     assert result.findings[0].advice.startswith("Rename the keys as the model names them, and load with `strict=True`")

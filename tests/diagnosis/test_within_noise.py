@@ -134,6 +134,6 @@ def test_a_coarse_precision_says_what_it_cannot_show(tmp_path: Path) -> None:
         f"been seen; a common factor that is {factor * 100:.1f} % off would have been."
     )
     assert result.findings[0].advice == (
-        "Repeat both runs in fp32 to see smaller effects; of a parameter's gradient, nothing that is smaller than "
+        "Repeat both runs in fp32 to see smaller effects; of a parameter's gradient, only an effect as large as "
         "itself would have been seen."
     )

@@ -47,8 +47,8 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         yield _finding(
             inspection,
             Severity.WARNING,
-            f"The loss does not fall: {wording.loss(curve.first)} in the first and {wording.loss(curve.last)} in the "
-            f"last of {wording.plural(curve.count, 'step')}.",
+            f"The loss does not fall by more than its noise: {wording.loss(curve.first)} in the first and "
+            f"{wording.loss(curve.last)} in the last of {wording.plural(curve.count, 'step')}.",
             "See what keeps the parameters from being updated.",
         )
 

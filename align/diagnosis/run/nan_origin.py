@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.diagnosis.registry import run_rule
@@ -14,6 +15,13 @@ from align.records import Finding, Phase, Place, Severity, TimelineRow
 
 CODE = "AL601"
 LABEL = "nan-origin"
+
+
+GROWN = 1e3
+"""A loss that is so many times the greatest of its first steps has no bound any more, whatever its noise is."""
+
+FIRST = 3
+LOWER = " A loss that grows like this comes of a learning rate that is too high, or of gradients that are not clipped."
 
 
 @run_rule(CODE, LABEL, rank=40)
@@ -47,16 +55,29 @@ def _not_captured(inspection: Inspection, row: TimelineRow) -> Finding:
     before = [step for step in view.steps if step < row.step]
     known = f"; the captured {wording.steps(before)} {'is' if len(before) == 1 else 'are'} finite" if before else ""
     again = "Later losses are finite again." if recovered else "It stays so to the end of the run."
+    grown = _grown(view.timeline, row)
     known_of_it = {"step": row.step, "captured": list(view.steps), "recovered": recovered}
     return Finding(
         CODE,
         LABEL,
         Severity.WARNING if recovered else Severity.ERROR,
-        f"The loss is not finite in {wording.step(row.step)}, for the first time{known}. {again} Where it starts "
-        "cannot be told: that step was not captured.",
+        f"The loss is not finite in {wording.step(row.step)}, for the first time{known}. {grown}{again} Where "
+        "it starts cannot be told: that step was not captured.",
         f"Capture it and the step before: `align capture --steps {max(row.step - 1, 0)}:{row.step + 1} --stop SCRIPT`, "
-        "then inspect that.",
+        f"then inspect that.{LOWER if grown else ''}",
         Place(step=row.step, phase=str(Phase.LOSS), name="loss", slot="value"),
         known_of_it,
         known_of_it,
+    )
+
+
+def _grown(timeline: Sequence[TimelineRow], bad: TimelineRow) -> str:
+    """How the loss grew before it was no longer finite, as a sentence with a blank behind; empty where it did not."""
+    before = [row for row in timeline if row.step < bad.step and math.isfinite(row.loss)]
+    first = max((abs(row.loss) for row in before[:FIRST]), default=0.0)
+    if len(before) <= FIRST or not abs(before[-1].loss) > GROWN * first > 0.0:
+        return ""
+    return (
+        f"Before, it grew from {wording.loss(before[0].loss)} in {wording.step(before[0].step)} to "
+        f"{wording.loss(before[-1].loss)} in {wording.step(before[-1].step)}. "
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from align import wording
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
+from align.inspection.nonfinite import Start
 from align.inspection.stall import Standstill
 from align.optimizer_replay import Owner
 from align.records import Finding, Place, Severity
@@ -15,6 +16,11 @@ CODE = "AL706"
 LABEL = "parameters-not-updated"
 
 NAMED = 3
+
+MADE_TOO_EARLY = (
+    "Make the optimizer after the model has its last parameters: moving, wrapping, loading or replacing modules behind "
+    "it leaves it with the old ones."
+)
 
 ADVICE = {
     "rate": (
@@ -26,13 +32,20 @@ ADVICE = {
         "some frameworks make once per process or per micro-batch."
     ),
     "skipped": "Find what is not finite: capture the first steps with `align capture --steps 0:3` and inspect again.",
+    "overflowed": (
+        "Look at what it is made of; where only scaled gradients overflow, begin with a lower loss scale "
+        "(GradScaler(init_scale=...)) and let it fall, else compute there in bf16 or fp32."
+    ),
     "zero_gradients": (
         "Look at what lies between the loss and the parameters: a factor of 0, a mask that leaves nothing, .detach(), "
         "numbers below the smallest of float16 (a loss scale helps)."
     ),
-    "not_owned": (
-        "Make the optimizer after the model has its last parameters: moving, wrapping, loading or replacing modules "
-        "behind it leaves it with the old ones."
+    "not_owned": MADE_TOO_EARLY,
+    "replaced": MADE_TOO_EARLY,
+    "cleared": ("Call optimizer.zero_grad() before loss.backward() or after optimizer.step(), never between the two."),
+    "unreached": (
+        "Look for what cuts the loss off from them: .detach(), .item(), torch.no_grad(), requires_grad=False, a loss "
+        "of something else. `loss.backward()` raises no error while any tensor needs a gradient."
     ),
     "loose": (
         "Add them to a parameter group of the optimizer, or set requires_grad=False where they are to stay as they are."
@@ -56,8 +69,8 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if sure else Severity.WARNING,
-        sentence(found),
-        ADVICE[found.cause],
+        f"{sentence(found)}{_overflowed(inspection, found)}",
+        ADVICE["overflowed" if _overflow(inspection, found) else found.cause],
         Place(step=found.step, phase="gradient" if found.cause == "zero_gradients" else "optimizer", name=name),
         {
             "cause": found.cause,
@@ -67,6 +80,20 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         },
         {"cause": found.cause, "step": found.step, "steps": found.count, "parameters": len(found.owners)},
     )
+
+
+def _overflow(inspection: Inspection, found: Standstill) -> Start | None:
+    """What is not finite in the first captured of all skipped steps, where it is known."""
+    starts = inspection.nonfinite.by_step
+    return starts[min(starts)] if found.cause == "skipped" and starts else None
+
+
+def _overflowed(inspection: Inspection, found: Standstill) -> str:
+    start = _overflow(inspection, found)
+    if start is None:
+        return ""
+    key = start.key
+    return f" The first that is not finite in {wording.step(key.step)} is {key.name} {key.slot} ({key.phase})."
 
 
 def sentence(found: Standstill) -> str:
@@ -86,9 +113,22 @@ def sentence(found: Standstill) -> str:
             f"None of the {wording.plural(found.total, 'parameter')} that get a gradient belongs to the optimizer "
             f"({named}): it updates others, or none."
         ),
+        "cleared": (
+            f"Backward makes gradients, and in none of the {steps} does the optimizer take one: they are cleared "
+            "before it is called, and no parameter moves."
+        ),
+        "unreached": (
+            f"In none of {steps} does one of the {wording.plural(found.total, 'parameter')} of the optimizer get a "
+            "gradient: backward does not reach them, and no parameter moves."
+        ),
         "loose": (
             f"{which} with a gradient {_are(found.owners)} in no optimizer, so that nothing moves "
             f"{_them(found.owners)}: {named}."
+        ),
+        "replaced": (
+            f"{which} with a gradient {_are(found.owners)} in no optimizer, so that nothing moves "
+            f"{_them(found.owners)}: {named}. In their place the optimizer has as many that belong to no module and "
+            "get no gradient."
         ),
         "stuck": (
             f"{which} with a gradient and a learning rate {_are(found.owners)} the same to the last bit after {steps}, "

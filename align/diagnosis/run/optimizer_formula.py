@@ -31,13 +31,12 @@ def find(inspection: Inspection) -> Iterator[Finding]:
     first = check.errors[0]
     explanation = check.explanation
     other = explanation is not None and explanation.setting not in BY_SCRIPT
+    sure = bool(check.states) or other
     yield Finding(
         CODE,
         LABEL,
-        Severity.ERROR if check.states or other else Severity.WARNING,
-        f"{wording.step(check.step).capitalize()}: the optimizer does not do what its settings say, in "
-        f"{_parameters(check)}; first {_what(first)} of {' '.join(first.owner)}: relative L2 "
-        f"{wording.relative(first.error)}. {optimizer_explanation.told(explanation)}",
+        Severity.ERROR if sure else Severity.WARNING,
+        f"{_summary(check, first, sure=sure)} {optimizer_explanation.told(explanation)}",
         _advice(check),
         Place(step=check.step, phase="optimizer", name=first.owner[0]),
         {
@@ -56,6 +55,25 @@ def find(inspection: Inspection) -> Iterator[Finding]:
     )
 
 
+def _summary(check: OptimizerCheck, first: FormulaError, *, sure: bool) -> str:
+    step, kinds = wording.step(check.step or 0).capitalize(), wording.listing(check.kinds) or "its formula"
+    error = f"relative L2 {wording.relative(first.error)}"
+    if sure:
+        return (
+            f"{step}: the optimizer does not do what {kinds} with its settings does, in {_parameters(check)}; first "
+            f"{_what(first)} of {' '.join(first.owner)}: {error}."
+        )
+    return (
+        f"{step}: {_parameters(check)} {'does' if _one(check) else 'do'} not end where {kinds} with its settings puts "
+        f"{'it' if _one(check) else 'them'}; first {' '.join(first.owner)}: its update differs by {error}. Either the "
+        "optimizer computes it otherwise, or the script changes parameters itself, as clamping and averaging do."
+    )
+
+
+def _one(check: OptimizerCheck) -> bool:
+    return len({error.owner for error in check.errors}) == 1
+
+
 def _parameters(check: OptimizerCheck) -> str:
     owners = {error.owner for error in check.errors}
     return f"{wording.count(len(owners))} of {wording.plural(check.checked, 'parameter')} that could be replayed"
@@ -72,4 +90,4 @@ def _advice(check: OptimizerCheck) -> str:
     )
     if check.states:
         return text
-    return f"{text} Parameters that the script itself changes between the steps (clamping, averaging) look the same."
+    return f"Nothing is wrong where the script changes parameters between the steps on purpose. Else: {text}"

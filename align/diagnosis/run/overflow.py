@@ -18,6 +18,9 @@ from align.tolerance import Precision
 CODE = "AL602"
 LABEL = "overflow"
 
+GIVEN = frozenset({Phase.INIT, Phase.INPUT})
+"""What no module of the run has computed."""
+
 TRAIL = 3
 """So many outputs before it are told, to show where the numbers grow."""
 
@@ -77,6 +80,11 @@ def _grows(view: RunView, start: Start) -> str:
 
 
 def _advice(start: Start, precision: Precision) -> str:
+    if start.key.phase in GIVEN:
+        return (
+            f"Look at how it is made: make it in fp32 and scale it (subtract the mean, divide by the deviation) before "
+            f"it is cast to {precision.name}, or leave it in fp32."
+        )
     name = tell.blamed(start) or "the training script"
     if start.key.phase is Phase.BACKWARD:
         return f"Lower the loss scale, or run the backward of {name} in bf16 or fp32, whose range is wider."

@@ -1,0 +1,45 @@
+"""Why a phase of a run is not known, and what to capture for it: the end of a sentence on what cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from align import wording
+from align.inspection.view import RunView
+from align.records import Phase
+
+NO_STEP = "no step was captured; capture steps 0 to 2 with --steps 0:3."
+
+
+def unusable(view: RunView) -> str:
+    """Why no captured step says how parameters move; empty where a step says it."""
+    if not view.steps:
+        return NO_STEP
+    rows = {row.step: row for row in view.timeline}
+    captured = [rows[step] for step in view.steps if step in rows]
+    if len(captured) < len(view.steps) or not all(row.skipped or row.nonfinite for row in captured):
+        return ""
+    if all(row.skipped for row in captured):
+        return f"all captured steps were skipped ({wording.steps(view.steps)}); capture later steps."
+    return f"no captured step is finite ({wording.steps(view.steps)})."
+
+
+def lacking(view: RunView, phases: Iterable[Phase]) -> str:
+    """Why one of these phases has nothing in any captured step; empty where all of them have something.
+
+    What was not asked for is told with the option that asks for it; what was asked for and was not seen is told so.
+    """
+    if not view.steps:
+        return NO_STEP
+    missing = [phase for phase in phases if phase not in view.phases()]
+    if not missing:
+        return ""
+    asked = set(view.run.phases)
+    unasked = [phase for phase in missing if asked and str(phase) not in asked]
+    if unasked or not asked:
+        return f"the capture has no phase {_listed(unasked or missing)}; capture with --phases all."
+    return unusable(view) or f"in {wording.steps(view.steps)} nothing was seen of the phase {_listed(missing)}."
+
+
+def _listed(phases: Iterable[Phase]) -> str:
+    return wording.listing([str(phase) for phase in phases])
