@@ -81,7 +81,7 @@ def main() -> None:
     help="stats: statistics; sketch: also what a comparison needs, 1 kB a tensor; tensors: also the values.",
 )  # fmt: skip
 @click.option("--modules", multiple=True, metavar="GLOB", help="Only modules whose name matches; may be repeated.")
-@click.option("--phases", default="", metavar="LIST", help="Only these phases, such as forward,backward.")
+@click.option("--phases", default="", metavar="LIST", help="Only these phases, such as forward,backward; else all.")
 @click.option(
     "--keep",
     default="",

@@ -157,15 +157,22 @@ def _relate_to(ours: TensorRecord, theirs: TensorRecord, earlier: Mapping[str, T
 
 
 def _tied(initial: Sequence[Equality], unequal: Mapping[str, Pair]) -> Iterator[TiedPair]:
-    """Tensors that differ and are, in one run only, bit for bit another tensor of the model."""
+    """Tensors that differ and are, in one run only, bit for bit another tensor of the model.
+
+    Layers that are copies of one another begin equal in both runs, whatever they were drawn as.
+    """
+    pairs = {name_of(found.pair.reference): (found.pair.reference, found.pair.candidate) for found in initial}
     for side in (0, 1):
         by_hash: dict[tuple[int | None, tuple[int, ...]], list[str]] = {}
-        for found in initial:
-            record = (found.pair.reference, found.pair.candidate)[side]
-            by_hash.setdefault((record.hash, record.shape), []).append(name_of(found.pair.reference))
-        for name, pair in unequal.items():
-            record, other = (pair.reference, pair.candidate) if side == 0 else (pair.candidate, pair.reference)
+        for name, records in pairs.items():
+            by_hash.setdefault((records[side].hash, records[side].shape), []).append(name)
+        for name in unequal:
+            record, other = pairs[name][side], pairs[name][1 - side]
             constant = record.stats is None or record.stats.minimum == record.stats.maximum
-            twins = [twin for twin in by_hash.get((record.hash, record.shape), ()) if twin != name]
+            twins = [
+                twin
+                for twin in by_hash.get((record.hash, record.shape), ())
+                if twin != name and pairs[twin][1 - side].hash != other.hash
+            ]
             if record.hash is not None and not constant and twins and other.hash is not None:
                 yield TiedPair(name, twins[0], reference=side == 0)

@@ -64,6 +64,18 @@ def is_masked(pair: Pair) -> bool:
     return fewer.negative_infs == 0 and fewer.minimum <= MASK_VALUE and more.negative_infs >= MASK_SHARE * more.count
 
 
+def masks_differ(pair: Pair) -> bool:
+    """Whether two additive masks surely hide different numbers of elements.
+
+    A run that masks with large negative numbers instead of -Inf hides as many as it likes: then it is not known.
+    """
+    ours, theirs = pair.reference.stats, pair.candidate.stats
+    if ours is None or theirs is None or not (is_mask(ours) or is_mask(theirs)):
+        return False
+    zeros_only = all(stats.minimum == stats.maximum == 0.0 and not stats.nans for stats in (ours, theirs))
+    return zeros_only and pair.same_shape and ours.negative_infs != theirs.negative_infs
+
+
 def one_sided(pair: Pair) -> NonfiniteSide | None:
     """The side with more kinds of non-finite numbers, None where both have as many."""
     ours, theirs = kinds(pair.reference.stats), kinds(pair.candidate.stats)

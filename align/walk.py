@@ -205,6 +205,7 @@ class StepWalk:
     def _judge_nonfinite(self, pair: Pair, expected: Expectation, precision: Precision) -> Comparison | None:
         """Judge NaN and Inf; None where they are meant (masks) and the finite elements can be compared."""
         if nonfinite.is_masked(pair):
+            self._notice_mask(pair)
             return None
         side = nonfinite.one_sided(pair)
         self.inheritance.learn(pair, math.inf)
@@ -226,6 +227,14 @@ class StepWalk:
             self.suspects.append(suspect)
             self.diverged = True
         return comparison
+
+    def _notice_mask(self, pair: Pair) -> None:
+        """A mask that hides other elements explains what its module makes, as an integer argument does."""
+        key = pair.key
+        is_argument = key.phase is Phase.FORWARD and not flow.is_output(pair.reference)
+        if is_argument and nonfinite.masks_differ(pair):
+            call = self.flow.call(pair.reference)
+            call.integer_argument = call.integer_argument or key.slot
 
     def _judge_value(self, pair: Pair, expected: Expectation, precision: Precision) -> Comparison:
         scale = self._scale(pair)

@@ -15,6 +15,9 @@ SEEDS = 2**32
 KEPT_PHASES = {"init": Phase.INIT, "batches": Phase.INPUT}
 """The words of `keep`, and the phase whose records hold these values."""
 
+ALL_PHASES = "all"
+"""What `--phases` is without a word, for whoever wants to say it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -104,10 +107,12 @@ def _parse_phases(names: Iterable[str], kept: frozenset[str]) -> tuple[Phase, ..
     """The phases that were asked for, all by default, and those whose values are kept."""
     chosen = []
     for name in _words(names):
+        if name == ALL_PHASES:
+            return tuple(Phase)
         try:
             chosen.append(Phase(name))
         except ValueError:
-            known = ", ".join(str(phase) for phase in Phase)
+            known = ", ".join((ALL_PHASES, *map(str, Phase)))
             raise UsageError(f"Cannot capture the phase '{name}': choose from {known}.") from None
     return tuple(dict.fromkeys((*chosen, *(KEPT_PHASES[word] for word in sorted(kept))))) if chosen else tuple(Phase)
 

@@ -287,8 +287,8 @@ def test_no_more_values_are_kept_than_the_size_allows(tmp_path: Path) -> None:
         (
             ["--phases", "forwards", "train.py"],
             (
-                "Cannot capture the phase 'forwards': "
-                "choose from init, input, forward, loss, backward, gradient, update, param, optimizer, scaler, rng."
+                "Cannot capture the phase 'forwards': choose from all, init, input, forward, loss, backward, gradient, "
+                "update, param, optimizer, scaler, rng."
             ),
         ),
         (

@@ -41,6 +41,9 @@ ITEM_BITS: Mapping[str, int] = {
 }
 """Bits of one element, by torch's name of the dtype."""
 
+MOST_DIMENSIONS = 32
+"""Shapes of more dimensions are damaged: numpy before 2.0 can hold no more."""
+
 WITHOUT_NUMBERS = frozenset({"float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn", "complex32"})
 """Dtypes whose bytes can be compared and whose numbers cannot."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from align.capture_file import Capture, open_capture
 from align.checkpoint_files.entries import ITEM_BITS, Checkpoint, Entry
 from align.checkpoint_files.folders import find_checkpoint
-from align.checkpoint_files.safetensors_file import LARGEST_HEADER, LENGTH_BYTES, read_safetensors
+from align.checkpoint_files.safetensors_file import LARGEST_HEADER, LENGTH_BYTES, read_safetensors, unique
 from align.checkpoint_files.spans import COPY_AGAIN, CaptureSpan, OpenFile, unreadable
 from align.checkpoint_files.state import read_state
 from align.checkpoint_files.torch_file import ZIP_SIGNATURE, read_torch
@@ -59,7 +59,10 @@ def _open_file(target: Path, path: str, stack: ExitStack) -> Checkpoint:
     if target.suffix == ".json" or (head.lstrip()[:1] == b"{" and target.suffix != ".safetensors"):
         return _of_index(file, path, stack)
     if _is_safetensors(head, target.suffix):
-        return Checkpoint(path, "safetensors", read_safetensors(file))
+        entries = read_safetensors(file)
+        if not entries:
+            raise unreadable(path, "there is no tensor in it", "Name a file with weights.")
+        return Checkpoint(path, "safetensors", entries)
     state = read_state(path, read_torch(file))
     return Checkpoint(path, "torch", state.entries, state.optimizers, state.others)
 
@@ -102,7 +105,7 @@ def _of_index(file: OpenFile, path: str, stack: ExitStack) -> Checkpoint:
     mapping = _read_index(file)
     folder = file.path.parent
     shards = sorted(set(mapping.values()))
-    missing = [shard for shard in shards if not (folder / shard).is_file()]
+    missing = [shard for shard in shards if not os.path.isfile(folder / shard)]  # noqa: PTH113 - a name may be too long
     if missing:
         raise unreadable(
             path, f"{len(missing)} of its {len(shards)} shards are not there: {_some(missing)}",
@@ -140,7 +143,7 @@ def _read_index(file: OpenFile) -> dict[str, str]:
             "Finish the merge, or take the index of one side whole.",
         )  # fmt: skip
     try:
-        index = json.loads(text)
+        index = json.loads(text, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise unreadable(file.path, f"it is no whole JSON ({str(error)[:80]})", COPY_AGAIN) from error
     mapping = index.get("weight_map") if isinstance(index, dict) else None

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from align.checkpoint_files.entries import ITEM_BITS, Entry
+from align.checkpoint_files.entries import ITEM_BITS, MOST_DIMENSIONS, Entry
 from align.checkpoint_files.spans import COPY_AGAIN, FileSpan, OpenFile, unreadable
 
 DTYPES: Mapping[str, str] = {
@@ -79,7 +79,7 @@ def _header(file: OpenFile) -> tuple[dict[str, Any], int]:
             file.path, f"it is truncated: its header has {length:,} bytes and {max(room, 0):,} are there", COPY_AGAIN
         )
     try:
-        header = json.loads(file.read(LENGTH_BYTES, length).decode("utf-8"), object_pairs_hook=_unique)
+        header = json.loads(file.read(LENGTH_BYTES, length).decode("utf-8"), object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise _broken(file, f"the header of {length:,} bytes is no JSON ({_short(error)})") from error
     if not isinstance(header, dict):
@@ -87,7 +87,8 @@ def _header(file: OpenFile) -> tuple[dict[str, Any], int]:
     return header, LENGTH_BYTES + length
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table of JSON; raises ValueError where a name stands in it twice."""
     table = dict(pairs)
     if len(table) != len(pairs):
         msg = "a name stands in it twice"
@@ -112,6 +113,8 @@ def _place(file: OpenFile, name: str, value: Any) -> _Place:
     shape, offsets = value["shape"], value["data_offsets"]
     if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:  # noqa: PLR2004 - begin and end
         raise _broken(file, f"shape {str(shape)[:60]} or place {str(offsets)[:60]} of '{name[:100]}' make no sense")
+    if len(shape) > MOST_DIMENSIONS:
+        raise _broken(file, f"'{name[:100]}' has {len(shape):,} dimensions, which no tensor has")
     begin, end = offsets
     needed = (math.prod(shape) * ITEM_BITS[dtype] + 7) // 8
     if end - begin != needed:

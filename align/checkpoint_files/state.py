@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,10 @@ MOST_TENSORS = 500_000
 
 MODEL_WORDS = ("model", "state_dict", "module", "model_state_dict", "weights", "params", "network", "net")
 """Containers that are the model where several hold equally many tensors, the likeliest first."""
+
+
+COPIES = re.compile(r"(^|_)(ema|averaged?|swa|shadow|teacher|target|old|best)(_|$|[A-Z])")
+"""Containers that hold another copy of the model; they are the model only where there is no other."""
 
 
 class State(NamedTuple):
@@ -89,15 +94,34 @@ def _container(tensors: list[_Found]) -> tuple[tuple[str, ...], dict[str, int]]:
     if not counts:
         return (), {}
 
-    def rank(path: tuple[str, ...]) -> tuple[int, int]:
+    largest = max(counts.values())
+
+    def rank(path: tuple[str, ...]) -> tuple[bool, bool, int, int]:
         word = next((place for place, known in enumerate(MODEL_WORDS) if known in path), len(MODEL_WORDS))
-        return -counts[path], word
+        copy = any(COPIES.search(part) for part in path)
+        return 2 * counts[path] < largest, copy, -counts[path], word
 
     # Nested tables instead of flat ones (a tree of layers): then all of them are the model.
     flat = any("." in one.path[-1] for one in tensors)
-    best = min(counts, key=rank) if flat or len(counts) == 1 else ()
+    best = _with_siblings(min(counts, key=rank), tensors) if flat or len(counts) == 1 else ()
     others = {".".join(path) or "the root": number for path, number in counts.items() if path[: len(best)] != best}
     return best, others
+
+
+def _with_siblings(best: tuple[str, ...], tensors: list[_Found]) -> tuple[str, ...]:
+    """The table above that holds further parts of the model, as Megatron-LM keeps them: embedding, layers, head.
+
+    It has the name of a model, and nothing in it stands there twice, as a running average of the weights would.
+    """
+    for depth in range(len(best) - 1, 0, -1):
+        above = best[:depth]
+        inside = [one.path for one in tensors if one.path[:depth] == above]
+        ends = {path[len(best) :] for path in inside if path[: len(best)] == best}
+        others = [path for path in inside if path[: len(best)] != best]
+        twice = any(path[start:] in ends for path in others for start in range(depth, len(path)))
+        if above[-1] in (*MODEL_WORDS, "language_model") and others and not twice:
+            return above
+    return best
 
 
 def _optimizer(file: TorchFile, found: _Found) -> OptimizerState:

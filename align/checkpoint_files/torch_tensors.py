@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from align.checkpoint_files.entries import ITEM_BITS
+from align.checkpoint_files.entries import ITEM_BITS, MOST_DIMENSIONS
 from align.checkpoint_files.pickles import Name, Opaque, Vocabulary
 
 STORAGE_DTYPES: Mapping[str, str] = {
@@ -90,13 +90,23 @@ def storage_of(value: Any) -> Storage:
     return Storage(key, kind.dtype, numel)
 
 
+def _view(arguments: tuple[Any, ...]) -> StoredTensor | UnreadTensor:
+    """`_rebuild_tensor_v2`; its metadata say that the numbers are the conjugates or negatives of those stored."""
+    tensor = _tensor(arguments)
+    metadata = arguments[6] if len(arguments) > 6 else None  # noqa: PLR2004 - the last of its parameters
+    turned = [word for word in ("conj", "neg") if isinstance(metadata, dict) and metadata.get(word)]
+    if turned:
+        return UnreadTensor(tensor.dtype, tensor.shape, f"it is a lazy view (is_{turned[0]}) of what is stored")
+    return tensor
+
+
 def _tensor(arguments: tuple[Any, ...], dtype: str | None = None) -> StoredTensor:
     storage, offset, shape, strides = arguments[:4]
     if not isinstance(storage, Storage) or not _is_size(offset):
         msg = "it describes a tensor without a storage"
         raise ValueError(msg)
     for sizes in (shape, strides):
-        if not isinstance(sizes, tuple) or not all(_is_size(size) for size in sizes):
+        if not isinstance(sizes, tuple) or len(sizes) > MOST_DIMENSIONS or not all(map(_is_size, sizes)):
             msg = "it describes a tensor whose shape makes no sense"
             raise ValueError(msg)
     if len(shape) != len(strides):
@@ -176,7 +186,7 @@ def _is_size(value: Any) -> bool:
 
 CALLS: Mapping[str, Any] = {
     "torch._utils._rebuild_tensor": _tensor,
-    "torch._utils._rebuild_tensor_v2": _tensor,
+    "torch._utils._rebuild_tensor_v2": _view,
     "torch._utils._rebuild_tensor_v3": _tensor_with_dtype,
     # What torch_npu writes for a tensor on the device; the values are those of the plain layout.
     "torch_npu.utils.storage._rebuild_npu_tensor": _tensor,

@@ -12,6 +12,7 @@ from align import wording
 from align.checkpoint_files import Checkpoint
 from align.checkpoint_records import CheckpointResult, CheckpointSide, EntryRow
 from align.checkpoints import keys, layouts, values
+from align.checkpoints.exchanges import exchanged, moved_values
 from align.checkpoints.merging import Merge
 from align.checkpoints.optimizer_states import optimizer_states
 from align.checkpoints.pairing import Pairing, pair_checkpoints
@@ -63,23 +64,26 @@ def _compare(reference: Checkpoint, candidate: Checkpoint, *, strict: bool, allo
 
 def _findings(compared: Compared) -> tuple[Finding, ...]:
     """All findings; the root cause stands first: names explain values, and exchanged names explain them best."""
+    if not compared.pairs and not compared.merges:
+        return tuple(keys.unanswered(compared))
     ties = list(broken_ties(compared))
-    told = explained_by_ties(ties)
+    elsewhere = moved_values(compared)
+    told = explained_by_ties(ties) | frozenset(elsewhere.values())
     rest = Compared(
         compared.reference, compared.candidate, compared.pairs, compared.merges,
         tuple(name for name in compared.only_reference if name not in told),
         tuple(name for name in compared.only_candidate if name not in told), compared.strict, compared.allow_cast,
     )  # fmt: skip
-    exchanged = list(keys.exchanged(compared))
     partners = {pair.names.reference: pair.names.candidate for pair in compared.pairs}
-    moved = keys.moved_names(exchanged) | {partners[name] for name in told if name in partners}
-    found = [*exchanged, *values.others(compared, moved), *ties, *keys.missing(rest)]
+    moved = frozenset(elsewhere) | {partners[name] for name in explained_by_ties(ties) if name in partners}
+    others = _without(compared, moved)
+    found = [*exchanged(compared, elsewhere), *values.others(others), *ties, *keys.missing(rest)]
     rules: tuple[Rule, ...] = (
         layouts.permuted, layouts.merged, layouts.transposed, values.corrupted, values.scaled, values.other_shapes,
         values.cast, values.drifted, optimizer_states, values.unknown, keys.renamed,
     )  # fmt: skip
     for rule in rules:
-        found.extend(rule(_without(compared, moved)))
+        found.extend(rule(others))
     found.sort(key=lambda one: _SEVERITIES.index(one.severity))
     return tuple(_folded(found))
 

@@ -45,13 +45,13 @@ def fingerprint(entry: Entry, dtype: str = "") -> Fingerprint:
     wide = len(entry.shape) > 1 and width <= LONGEST_ROW and not entry.dtype.startswith("complex")
     step = max(ELEMENTS // width, 1) if wide else 0
     total = 0
-    low, high = math.inf, -math.inf
+    low, high = 2**64, -1
     rows, columns = np.zeros(height if wide else 0, np.uint64), np.zeros(width if wide else 0, np.uint64)
     across = place_weights(width) if wide else np.zeros(0, np.uint64)
     for start, numbers in blocks(entry, step * width if wide else ELEMENTS, dtype):
         codes = value_codes(numbers)
         total += int(codes.sum(dtype=np.uint64))
-        low, high = min(low, float(np.min(numbers))), max(high, float(np.max(numbers)))
+        low, high = min(low, int(codes.min())), max(high, int(codes.max()))
         if wide:
             first = start // width
             matrix = codes.reshape(-1, width)

@@ -1,20 +1,17 @@
-"""Names: renamed, missing, extra, and values that stand under the name of another entry."""
+"""Names: renamed, missing, extra."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.checkpoint_files import Entry
-from align.checkpoints.contents import fingerprint
 from align.checkpoints.names import Way
 from align.checkpoints.relating import EntryPair
 from align.checkpoints.rules import told_rules
 from align.checkpoints.telling import Compared, capital, finding, of, some
 from align.records import Finding, Severity
-from align.relations import Contents, RelationKind
 
 DERIVED = re.compile(
     r"(^|\.)(inv_freq|masked_bias|position_ids|token_type_ids|rotary_emb\.(cos|sin)_cached|original_inv_freq|causal_mask"
@@ -25,10 +22,8 @@ DERIVED = re.compile(
 STATISTICS = re.compile(r"(^|\.)(running_mean|running_var|num_batches_tracked)$")
 """Buffers of normalisation layers, which training has changed."""
 
-MOVED = frozenset({
-    RelationKind.UNRELATED, RelationKind.OTHER_SEED, RelationKind.NOT_LOADED, RelationKind.UNKNOWN,
-})  # fmt: skip
-"""Relations of pairs whose values may stand under another name."""
+ADAPTER = re.compile(r"(^|\.)(lora_[AB]|lora_embedding_[AB]|lora_magnitude_vector|ia3_l)(\.|$)")
+"""Entries of adapters, by the names that PEFT gives them."""
 
 RULES_SHOWN = 4
 
@@ -81,13 +76,36 @@ def missing(compared: Compared) -> Iterator[Finding]:
     ):
         derived = [name for name in names if is_derived(name, entries[name])]
         statistics = [name for name in names if STATISTICS.search(name)]
-        rest = [name for name in names if name not in {*derived, *statistics}]
+        adapters = [name for name in names if ADAPTER.search(name)]
+        told = {*derived, *statistics, *adapters}
+        rest = [name for name in names if name not in told]
         if derived:
             yield _derived(side, derived)
+        if adapters:
+            yield _adapters(side, adapters, Severity.ERROR)
         if statistics:
             yield _statistics(compared, side, statistics)
         if rest:
             yield _only(compared, side, rest, len(entries))
+
+
+def unanswered(compared: Compared) -> Iterator[Finding]:
+    """What is known of two checkpoints without a common entry: whether one of them holds adapters only."""
+    for side, entries in (
+        ("reference", compared.reference.entries), (compared.candidate_word, compared.candidate.entries),
+    ):  # fmt: skip
+        if entries and all(ADAPTER.search(name) for name in entries):
+            yield _adapters(side, list(entries), Severity.WARNING)
+
+
+def _adapters(side: str, names: Sequence[str], severity: Severity) -> Finding:
+    return finding(
+        "AL303", severity,
+        f"Only the {side} has {wording.plural(len(names), 'entry', 'entries')} of adapters (LoRA), which change the "
+        f"weights when they are applied: {some(names)}.",
+        "Merge the adapters into the weights first (`merge_and_unload()` of PEFT), or compare two files of adapters.",
+        names,
+    )  # fmt: skip
 
 
 def _derived(side: str, names: Sequence[str]) -> Finding:
@@ -130,48 +148,3 @@ def _only(compared: Compared, side: str, names: Sequence[str], total: int) -> Fi
         "AL303", Severity.ERROR, f"{listed}{without}: {some(names)}.{loaded}",
         "Look how the checkpoint was saved or converted: each of these needs a rule, or is dropped on purpose.", names,
     )  # fmt: skip
-
-
-def exchanged(compared: Compared) -> Iterator[Finding]:
-    """Values that stand under the name of another entry of the same shape."""
-    groups: dict[tuple[int, ...], list[EntryPair]] = defaultdict(list)
-    for pair in compared.pairs:
-        if pair.relation.kind in MOVED and pair.reference.readable and pair.candidate.readable:
-            groups[pair.reference.shape].append(pair)
-    moved: dict[str, str] = {}
-    for pairs in groups.values():
-        if len(pairs) < 2:  # noqa: PLR2004 - an exchange needs two
-            continue
-        known = {_extremes(pair.relation.reference) for pair in pairs}
-        likely = [pair for pair in pairs if _extremes(pair.relation.candidate) in known]
-        wanted = {_extremes(pair.relation.candidate) for pair in likely}
-        homes = {
-            fingerprint(pair.reference).multiset: pair.names
-            for pair in pairs
-            if _extremes(pair.relation.reference) in wanted
-        }
-        for pair in likely:
-            home = homes.get(fingerprint(pair.candidate).multiset)
-            if home is not None and home != pair.names:
-                moved[pair.names.candidate] = home.reference
-    if moved:
-        names = list(moved)
-        examples = "; ".join(f"{name} holds that of {moved[name]}" for name in names[:3])
-        more = f"; and {len(names) - 3} more" if len(names) > 3 else ""  # noqa: PLR2004 - as many as shown
-        yield finding(
-            "AL303", Severity.ERROR,
-            f"{capital(wording.plural(len(names), 'entry', 'entries'))} of the {compared.candidate_word} "
-            f"{'holds' if len(names) == 1 else 'hold'} the values of another entry: {examples}{more}.",
-            "Look at the table of names of the conversion: it puts these values under wrong names.", names,
-            holds=dict(list(moved.items())[:50]),
-        )  # fmt: skip
-
-
-def _extremes(contents: Contents) -> tuple[float, float]:
-    """What tensors that hold the same values in any order have in common, and few others."""
-    return contents.minimum, contents.maximum
-
-
-def moved_names(findings: Sequence[Finding]) -> frozenset[str]:
-    """The candidate's names whose values are explained by an exchange."""
-    return frozenset(name for one in findings for name in one.evidence.get("holds", ()))

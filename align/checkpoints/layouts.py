@@ -133,13 +133,15 @@ def merged(compared: Compared) -> Iterator[Finding]:
     for merge in compared.merges:
         if merge.exact:
             groups[(template(merge.merged)[0], order_text(merge))].append(merge)
-    by_template: dict[str, int] = defaultdict(int)
-    for pattern, _ in groups:
-        by_template[pattern] += 1
+    by_template: dict[str, list[str]] = defaultdict(list)
+    for pattern, order in sorted(groups, key=lambda key: -len(groups[key])):
+        by_template[pattern].append(order)
     odd = _biases_unlike_weights(compared.merges)
     for (pattern, order), merges in groups.items():
         names = [merge.merged for merge in merges]
-        wrong = by_template[pattern] > 1 or any(merge.order is PartOrder.OTHER for merge in merges)
+        usual = by_template[pattern][0]
+        odd_one = order != usual
+        wrong = odd_one or any(merge.order is PartOrder.OTHER for merge in merges)
         side = compared.candidate_word if merges[0].of_candidate else "reference"
         other = "reference" if merges[0].of_candidate else compared.candidate_word
         parts = wording.listing([part.rpartition(".")[0] or part for part in merges[0].parts])
@@ -151,8 +153,8 @@ def merged(compared: Compared) -> Iterator[Finding]:
         if weight:
             text += f" Its weight {weight}."
         severity = Severity.ERROR if wrong or weight else _severity(compared, merges[0])
-        if wrong and by_template[pattern] > 1:
-            text += " Other layers have another order."
+        if odd_one:
+            text += f" Most layers hold them {usual}."
         yield finding(
             "AL304", severity, text,
             "Put weight and bias together in the same order: split each shard into its parts first, then join equal "

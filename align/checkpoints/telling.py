@@ -15,6 +15,9 @@ from align.diagnosis.labels import LABELS
 from align.records import Finding, Place, Severity
 
 NAMES_SHOWN = 3
+LONGEST_NAME = 200
+"""Characters of a name that a sentence shows."""
+
 NAMES_KEPT = 50
 """Names that the evidence of a finding holds; the rows of the report have all."""
 
@@ -66,6 +69,7 @@ def place_of(name: str) -> Place:
 def some(names: Sequence[str]) -> str:
     """`a, b and c`; of many, what they have in common: `layers.N.mlp.up.bias (N = 0-11)`."""
     groups: dict[str, list[tuple[str, ...]]] = {}
+    names = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in names]
     for name in names:
         pattern, numbers = template(name)
         groups.setdefault(pattern, []).append(numbers)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from align import wording
 from align.checkpoint_files import Checkpoint, Entry
@@ -11,6 +12,9 @@ from align.checkpoints.contents import fingerprint
 from align.checkpoints.schemes import role_of
 from align.checkpoints.telling import Compared, finding
 from align.records import Finding, Severity
+
+_Look: TypeAlias = tuple[tuple[int, ...], str, bytes]
+HEAD_BYTES = 256
 
 ADVICE = (
     "Tie both as the reference does (`tie_word_embeddings` of the configuration), and save both tensors where they "
@@ -31,10 +35,15 @@ def broken_ties(compared: Compared) -> Iterator[Finding]:
         return
     if ours is not None and theirs is not None:
         yield from _both_have(compared, ours, theirs, partners, reader)
-    elif ours is not None and ours[1] in compared.only_reference:
+    elif ours is not None and _alone(ours[1], compared.only_reference):
         yield from _left_out(ours, ("reference", compared.candidate_word), compared.reference, reader)
-    elif theirs is not None and theirs[1] in compared.only_candidate:
+    elif theirs is not None and _alone(theirs[1], compared.only_candidate):
         yield from _left_out(theirs, (compared.candidate_word, "reference"), compared.candidate, reader)
+
+
+def _alone(head: str, names: Sequence[str]) -> bool:
+    """Whether the head is the one matrix that was left out: where others are missing, it is one of them."""
+    return head in names and all(name == head or not name.endswith("weight") for name in names)
 
 
 def _saved_once(compared: Compared, reader: BytesReader) -> Iterator[Finding]:
@@ -45,7 +54,8 @@ def _saved_once(compared: Compared, reader: BytesReader) -> Iterator[Finding]:
         (compared.candidate_word, compared.candidate, compared.only_candidate),
     )
     for known, (word, checkpoint, names) in zip(paired, sides, strict=True):
-        found = {name: twin for name in names if (twin := _twin_of(name, checkpoint, known, reader))}
+        alike = _alike(checkpoint, known) if names else {}
+        found = {name: twin for name in names if (twin := _twin_of(name, checkpoint, known, alike, reader))}
         if found:
             told = [f"{name} with the values of {twin}" for name, twin in list(found.items())[:3]]
             yield finding(
@@ -56,19 +66,41 @@ def _saved_once(compared: Compared, reader: BytesReader) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _twin_of(name: str, checkpoint: Checkpoint, known: set[str], reader: BytesReader) -> str:
+def _alike(checkpoint: Checkpoint, known: set[str]) -> dict[_Look, list[str]]:
+    """The matrices that the other side has, by what equal ones have in common."""
+    found: dict[_Look, list[str]] = {}
+    for name in known:
+        entry = checkpoint.entries[name]
+        if len(entry.shape) > 1:
+            found.setdefault(_look(entry), []).append(name)
+    return found
+
+
+def _look(entry: Entry) -> _Look:
+    """Shape, dtype and the first bytes: of 20,000 experts of one shape no two need be read for it."""
+    head = bytearray(min(entry.nbytes, HEAD_BYTES) if entry.bytes_at is not None else 0)
+    if head:
+        entry.read_into(0, memoryview(head))
+    return entry.shape, entry.dtype, bytes(head)
+
+
+def _twin_of(
+    name: str, checkpoint: Checkpoint, known: set[str], alike: Mapping[_Look, list[str]], reader: BytesReader
+) -> str:
     """An entry that the other side has and that holds the same values: the same memory, or an equal matrix."""
     mine = checkpoint.entries[name]
     root = mine.tied_to or name
-    for other, entry in checkpoint.entries.items():
-        if other not in known:
-            continue
+    if mine.tied_to:
+        other = next((other for other in known if root in (other, checkpoint.entries[other].tied_to)), "")
+        if other:
+            return other
+    for other in alike.get(_look(mine), ()):
+        entry = checkpoint.entries[other]
         if root in (other, entry.tied_to):
             return other
-        alike = (entry.shape, entry.dtype) == (mine.shape, mine.dtype) and len(mine.shape) > 1
-        if alike and mine.readable and entry.readable and reader.same(mine, entry) and not fingerprint(mine).constant:
+        if mine.readable and entry.readable and reader.same(mine, entry) and not fingerprint(mine).constant:
             return other
-        if alike and not entry.readable and _same_record(mine, entry):
+        if not entry.readable and _same_record(mine, entry):
             return other
     return ""
 
@@ -111,6 +143,10 @@ def _both_have(
     before, after = tied(compared.reference, ours, reader), tied(compared.candidate, theirs, reader)
     if before is None or after is None or before == after:
         return
+    holder, twins = (compared.reference, ours) if before else (compared.candidate, theirs)
+    first = holder.entries[twins[0]]
+    if first.readable and fingerprint(first).constant:
+        return  # two matrices of NaN or zeros are equal without being tied
     names = list(reversed(ours))
     if before:
         text = (

@@ -106,12 +106,19 @@ def corrupted(compared: Compared) -> Iterator[Finding]:
 def _corruption(pair: EntryPair) -> str:
     if pair.relation.kind is RelationKind.ALL_ZERO:
         return (
-            "all zeros, which the reference is not" if pair.relation.side is Side.CANDIDATE else describe(pair.relation)
+            "all zeros, which the reference is not"
+            if pair.relation.side is Side.CANDIDATE
+            else "not zero, as all of the reference is"
         )
     if pair.relation.kind is not RelationKind.NONFINITE:
         return describe(pair.relation)
     ours, theirs = pair.relation.reference.nonfinite, pair.relation.candidate.nonfinite
-    return f"NaN or infinite in {wording.plural(theirs, 'element')}, that of the reference in {ours or 'none'}"
+    total = pair.reference.numel
+    told = "everywhere" if theirs == total else f"in {wording.plural(theirs, 'element')}"
+    before = "everywhere" if ours == total else f"in {wording.count(ours)}"
+    if not theirs:
+        return f"finite, and that of the reference NaN or infinite {before}"
+    return f"NaN or infinite {told}, that of the reference {before if ours else 'in none'}"
 
 
 def zeros_from(pair: EntryPair) -> int | None:
@@ -136,9 +143,9 @@ def _same_form(pair: EntryPair) -> bool:
     return ours.readable and theirs.readable and (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
 
 
-def others(compared: Compared, explained: frozenset[str]) -> Iterator[Finding]:
+def others(compared: Compared) -> Iterator[Finding]:
     """Values that are not those of the reference at all: not loaded, partly loaded, another draw."""
-    pairs = [pair for pair in _unlike_and_near(compared)[0] if pair.names.candidate not in explained]
+    pairs = _unlike_and_near(compared)[0]
     if not pairs:
         return
     names = [pair.names.reference for pair in pairs]
@@ -189,7 +196,7 @@ def _is_near(pair: EntryPair) -> bool:
 def _is_default(pair: EntryPair) -> bool:
     """Ones and zeros are equal whether they were loaded or not."""
     ours = pair.relation.reference
-    return pair.relation.agrees and pair.reference.numel > 0 and _constant(pair.reference) and ours.nonfinite == 0
+    return pair.relation.agrees and (not pair.reference.numel or (_constant(pair.reference) and not ours.nonfinite))
 
 
 def _constant(entry: Entry) -> bool:

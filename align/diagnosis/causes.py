@@ -102,8 +102,9 @@ def explains(cause: Finding, finding: Finding) -> bool:
 
 
 def _set_otherwise(finding: Finding) -> bool:
-    """Whether the order of the data stays another one when the seeds agree; a generator of its own counts if only one
-    run has it, since two of them may have been seeded with the seeds.
+    """Whether the order of the data stays another one when the seeds agree.
+
+    A generator of the DataLoader's own counts if only one run has it: two of them may have been given the seeds.
     """
     settings = finding.evidence.get("loader_settings") or {}
     return not UNSEEDED.isdisjoint(settings) or None in settings.get("generator_seed", ())

@@ -21,7 +21,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     names = weights.groups(walk).get(LABEL, ())
     if not names:
         return
-    side = walk.weights.model.side or weights.left_out_side(walk)
+    side = weights.missed_side(walk, names) or walk.weights.model.side or weights.left_out_side(walk)
     which = weights.side_words(side)
     yield weights.finding(
         walk,

@@ -28,11 +28,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     if not sentence:
         return
     settled = "set the same shuffling, sampler seed, number of workers and number of ranks in both scripts, and seed "
-    listed = (
-        ""
-        if settings
-        else " Where all of that agrees, sort what the dataset lists: os.listdir and glob promise no order."
-    )
+    listed = " Where all of that agrees, sort what the dataset lists: os.listdir and glob promise no order."
     yield given.finding(
         walk,
         found,
@@ -40,8 +36,8 @@ def find(walk: Walk) -> Iterator[Finding]:
         Words(
             f"{sentence}; {given.unjudged(found)}.{given.tell_settings(settings)}",
             f"Feed both runs the same batches: {given.taking(walk)}{settled}"
-            "before the DataLoader is read (torch.manual_seed, `generator=` of the DataLoader, or `align capture --seed 1` "
-            f"where the script sets no seed).{listed}",
+            "before the DataLoader is read (torch.manual_seed, `generator=` of the DataLoader, or "
+            f"`align capture --seed 1` where the script sets no seed).{'' if settings else listed}",
         ),
         {"loader_settings": {name: list(pair) for name, pair in settings.items()}},
     )

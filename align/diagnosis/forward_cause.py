@@ -87,6 +87,7 @@ def is_operator(walk: Walk) -> bool:
         and _same_mode(walk, first)
         and _same_parameters(walk, first)
         and not _other_dtype(walk, first)
+        and not telling.given_in_one_run(walk, first)
     )
 
 
@@ -128,10 +129,13 @@ def _same_mode(walk: Walk, first: Suspect) -> bool:
 
 
 def _same_parameters(walk: Walk, first: Suspect) -> bool:
-    """Whether its parameters are known to agree: those of step 0 are the initial ones, later it has to have none."""
-    if not walk.initial:
-        return False
+    """Whether its parameters are known to agree: those of step 0 are the initial ones, later it has to have none.
+
+    Those that one run has alone are tied to another module's in the other run, or are none there.
+    """
     key = first.comparison.key
+    if not walk.initial or telling.own_in_one_run(walk, key.name):
+        return False
     if key.step == 0:
         own = [found.answer for found in walk.initial if found.pair.key.name == key.name]
         return set(own) <= {Answer.EQUAL, Answer.CLOSE}

@@ -35,7 +35,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         Severity.ERROR,
         telling.statistics_summary(first)
         if first.statistics_only
-        else f"{_summary(first, telling.odd_argument(walk, first))}{added_tensor.told(walk)}"
+        else f"{_summary(walk, first)}{added_tensor.told(walk)}"
         f"{wrong_elements.told(walk.wrong_part)}",
         telling.STATISTICS_ADVICE
         if first.statistics_only
@@ -53,7 +53,7 @@ def _classes(walk: Walk, name: str) -> tuple[str, str]:
     return ours, theirs
 
 
-def _summary(first: Suspect, argument: str) -> str:
+def _summary(walk: Walk, first: Suspect) -> str:
     comparison = first.comparison
     key = comparison.key
     if first.kind is Kind.SHAPE:
@@ -72,11 +72,25 @@ def _summary(first: Suspect, argument: str) -> str:
             f"{telling.opening(key)}: {key.slot} of {key.name} is the first that differs: "
             f"{telling.amount(comparison)}{relation}. What its gradient is made from agrees."
         )
-    inputs = f"Its inputs agree but for the shape of {argument}" if argument else "Its inputs agree"
     return (
         f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: "
-        f"{telling.amount(comparison)}{relation}. {inputs}, so it starts here."
+        f"{telling.amount(comparison)}{relation}. {_inputs(walk, first)}"
     )
+
+
+def _inputs(walk: Walk, first: Suspect) -> str:
+    """What is known of its inputs, and what follows from that."""
+    alone = telling.given_in_one_run(walk, first)
+    if alone:
+        slot, side = next(iter(alone.items()))
+        return f"Its inputs agree but for {slot}, which only the {side} gives it: the code that calls it differs."
+    own = telling.own_in_one_run(walk, first.comparison.key.name)
+    if own:
+        name, side = next(iter(own.items()))
+        return f"Its inputs agree; {name} is a tensor of its own in the {side} only, and is not compared."
+    argument = telling.odd_argument(walk, first)
+    inputs = f"Its inputs agree but for the shape of {argument}" if argument else "Its inputs agree"
+    return f"{inputs}, so it starts here."
 
 
 def _has_parameters(walk: Walk, name: str) -> bool:
@@ -91,7 +105,10 @@ def _advice(walk: Walk, first: Suspect, classes: tuple[str, str]) -> str:
     what = f"{key.name} ({ours})" if ours else key.name
     if ours and theirs and ours != theirs:
         what = f"{key.name} ({ours} in the reference, {theirs} in the candidate)"
-    if key.phase is Phase.FORWARD:
+    alone = telling.given_in_one_run(walk, first)
+    if alone:
+        text = f"Compare what both scripts hand to {what}, first {next(iter(alone))}: masks, positions, settings."
+    elif key.phase is Phase.FORWARD:
         text = f"Compare the settings and the operators of {what} in both runs: arguments, constants, kernels."
         if key.step > 0 and _has_parameters(walk, key.name):
             text += (

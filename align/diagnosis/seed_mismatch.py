@@ -112,7 +112,7 @@ def _telling_seeds(walk: Walk, *, drawn_again: bool) -> dict[str, tuple[object, 
 def _though(walk: Walk, seeds: Mapping[str, object]) -> str:
     """A remark on seeds that agree all the same: one run has drawn more before, or on another kind of device."""
     ours, theirs = walk.reference.seeds.get("torch"), walk.candidate.seeds.get("torch")
-    return f", though both were seeded with {ours}" if not seeds and ours is not None and ours == theirs else ""
+    return f", though the last seed of torch is {ours} in both" if not seeds and ours is not None and ours == theirs else ""
 
 
 def _batch_differs(walk: Walk) -> bool:

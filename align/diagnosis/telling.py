@@ -245,6 +245,32 @@ def odd_argument(walk: Walk, first: Suspect) -> str:
     )
 
 
+def given_in_one_run(walk: Walk, first: Suspect) -> dict[str, str]:
+    """The arguments that the call of a first difference was given in one run only, with the side that gave them."""
+    here, there = first.comparison.reference.key, first.comparison.candidate.key
+    return {
+        key.slot: side
+        for side, keys, call in (("reference", walk.only_reference, here), ("candidate", walk.only_candidate, there))
+        for key in keys
+        if key.slot.startswith("input")
+        and (key.step, key.phase, key.name, key.micro, key.call)
+        == (call.step, Phase.FORWARD, call.name, call.micro, call.call)
+    }
+
+
+def own_in_one_run(walk: Walk, name: str) -> dict[str, str]:
+    """The initial tensors of a module that one run has alone (`head.weight`), with its side."""
+    return {
+        tensor: side
+        for side, records, module in (
+            ("reference", walk.weights.missing, name),
+            ("candidate", walk.weights.extra, walk.names.of(name)),
+        )
+        for tensor, record in records.items()
+        if record.key.name == module
+    }
+
+
 def scale_between(comparison: Comparison, scale: float = 1.0) -> float | None:
     """The factor k where the candidate is k times the reference, None where that does not explain it.
 

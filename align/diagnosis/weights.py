@@ -45,6 +45,10 @@ BY_KIND: Mapping[RelationKind, str] = {
     RelationKind.FEW_SLICES: CORRUPTED,
 }
 
+ALIKE = 10.0
+"""Buffers of another step are as far away as the weights of that step, up to this factor; a table that is made otherwise
+is not."""
+
 DRAWN_ANEW = frozenset(
     {RelationKind.OTHER_SEED, RelationKind.UNRELATED, RelationKind.NOT_LOADED, RelationKind.ALL_ZERO}
 )
@@ -58,19 +62,47 @@ def groups(walk: Walk) -> Mapping[str, tuple[str, ...]]:
     if not unequal or looks_like_another_seed(walk):
         return {REST: tuple(unequal)} if unequal else {}
     found: dict[str, list[str]] = {}
-    whole = _of_the_model(walk)
+    whole = _of_the_model(walk, unequal)
     tied = {pair.name for pair in walk.weights.tied}
     for name in unequal:
         label = whole.get(name) or _of_tensor(walk, name)
         label = TIED if label == REST and name in tied else label
         found.setdefault(label, []).append(name)
-    return {label: tuple(names) for label, names in found.items()}
+    return {label: tuple(names) for label, names in _with_trained(walk, found).items()}
 
 
-def _of_the_model(walk: Walk) -> dict[str, str]:
+def _with_trained(walk: Walk, found: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Buffers that differ as trained weights do stand with those: rounded as they are, or of another step."""
+    told = {label: list(names) for label, names in found.items()}
+    for name in found.get(BUFFER, ()):
+        relation = walk.weights.relations[name]
+        label = CAST if relation.kind is RelationKind.CAST else REST
+        like = [walk.weights.relations[other] for other in found.get(label, ()) if other in walk.weights.relations]
+        if any(_differ_alike(relation, other) for other in like):
+            told[BUFFER].remove(name)
+            told[label].append(name)
+    return {label: names for label, names in told.items() if names}
+
+
+def _differ_alike(buffer: Relation, trained: Relation) -> bool:
+    if buffer.kind is not trained.kind:
+        return False
+    if buffer.kind is RelationKind.CAST:
+        return (buffer.format, buffer.side) == (trained.format, trained.side)
+    near, other = buffer.relative_l2 or 0.0, trained.relative_l2 or 0.0
+    return buffer.kind is RelationKind.DRIFTED and 0.0 < near <= ALIKE * other
+
+
+def _of_the_model(walk: Walk, unequal: Sequence[str]) -> dict[str, str]:
     """The labels of tensors that one answer for the model explains."""
     model = walk.weights.model
+    if missed_side(walk, unequal) is not None:
+        return dict.fromkeys(unequal, PARTIALLY)
     at_defaults = model.side in OTHER and _was_loaded(walk, OTHER[model.side])
+    at_defaults = at_defaults and not (model.side in OTHER and _filled_all(walk, model.side))
+    trained = walk.weights.trained
+    if at_defaults and model.kind is ModelKind.PARTIALLY_LOADED and trained and trained.isdisjoint(model.names):
+        at_defaults = False  # running statistics that were reset are buffers that differ
     if model.kind is ModelKind.NOT_LOADED and at_defaults:
         return dict.fromkeys(model.names, NOT_LOADED)
     if model.kind is ModelKind.PARTIALLY_LOADED and at_defaults and _shares_trained(walk):
@@ -125,6 +157,39 @@ def left_out_side(walk: Walk) -> Side | None:
     """The only run in which a `load_state_dict` before the first step left parameters as they were, if there is one."""
     ours, theirs = (bool(left_out(loads)) for loads in (walk.reference.loads, walk.candidate.loads))
     return None if ours == theirs else Side.REFERENCE if ours else Side.CANDIDATE
+
+
+def missed_side(walk: Walk, unequal: Sequence[str]) -> Side | None:
+    """The only run whose `load_state_dict` was not given just the tensors that differ; None where there is none.
+
+    The other run loaded the same class of module and missed nothing.
+    """
+    loads = [{str(load.get("class")): load for load in first_loads(run.loads)} for run in (walk.reference, walk.candidate)]
+    for side, mine, other in ((Side.REFERENCE, *loads), (Side.CANDIDATE, *reversed(loads))):
+        for name, load in mine.items():
+            missing = int(load.get("missing") or 0)
+            examples = set(load.get("missing_examples") or ())
+            complete = name in other and not other[name].get("missing") and not load.get("unexpected")
+            if complete and missing >= len(unequal) and examples and set(unequal) <= _missed(load, unequal):
+                return side
+    return None
+
+
+def _missed(load: Mapping[str, Any], unequal: Sequence[str]) -> set[str]:
+    """The tensors that a load missed, as far as it has kept their names: all that differ where it kept a part."""
+    examples = set(load["missing_examples"])
+    if len(examples) == int(load["missing"]):
+        return examples
+    return set(unequal) if examples <= set(unequal) else examples
+
+
+def _filled_all(walk: Walk, side: Side) -> bool:
+    """Whether a run was given all of its initial tensors by one `load_state_dict`: none can be as it was drawn before."""
+    run = walk.reference if side is Side.REFERENCE else walk.candidate
+    return any(
+        not load.get("missing") and int(load.get("keys") or 0) - int(load.get("unexpected") or 0) >= len(walk.initial)
+        for load in first_loads(run.loads)
+    )
 
 
 def equality_of(walk: Walk, name: str) -> Equality:

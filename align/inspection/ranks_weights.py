@@ -82,7 +82,7 @@ def updated_unlike(holdings: Holdings) -> Unlike | None:
 
 
 def _after(holdings: Holdings, taken: Taken) -> tuple[Answer, tuple[int, ...], float | None] | None:
-    """Whether the parameter is one after the step, the places of other ranks, and how far; None if it was not before."""
+    """Whether the parameter is one after the step, the places of other ranks, how far; None if it was not before."""
     before = _before(holdings, taken)
     after = {
         rank: record

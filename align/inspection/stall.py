@@ -57,9 +57,9 @@ class Standstill:
 
     `cause` is `rate` (0 in every step), `rate_ends` (0 from `step` on), `skipped`, `zero_gradients`, `not_owned` (the
     optimizer has none of the parameters that get gradients), `cleared` (it takes none of the gradients that backward
-    made), `unreached` (backward reaches none of its parameters), `loose` (it lacks some), `replaced` (it lacks some, and has as many that
-    belong to no module and get no gradient), or `stuck`. `sure` says that
-    nothing but this explains what was seen. `owners` are the parameters, of `total`; `count` is the number of steps.
+    made), `unreached` (backward reaches none of its parameters), `loose` (it lacks some), `replaced` (it lacks some,
+    and has as many that belong to no module and get no gradient), or `stuck`. `sure` says that nothing but this
+    explains what was seen. `owners` are the parameters, of `total`; `count` is the number of steps.
     """
 
     cause: str
@@ -90,16 +90,15 @@ class LostUpdates:
 
 
 def standstill(view: RunView, learning: Learning) -> Standstill | None:
-    """The first reason, in the order of a training step, for parameters not to be updated; None where there is none."""
+    """The first reason, in the order of a training step, for parameters not to be updated; None where there is none.
+
+    Where only some modules were captured (--modules), what those have in common says nothing of the others.
+    """
     rows = view.timeline
-    return (
-        _rate(view, rows)
-        or _skipped(rows)
-        or _zero_gradients(rows, learning)
-        or _owned(learning)
-        or _stuck(learning)
-        or _rate_ends(view, rows)
-    )
+    found = _rate(view, rows) or _skipped(rows)
+    if found is None and not view.run.modules_requested:
+        found = _zero_gradients(rows, learning) or _owned(learning) or _stuck(learning)
+    return found or _rate_ends(view, rows)
 
 
 def _rates(step: StepView) -> list[float]:

@@ -31,7 +31,8 @@ class Kept:
 
     def add(self, array: Array) -> Array:
         assert self.array is not None
-        return array + self.factor * self.array
+        added: Array = array + self.factor * self.array
+        return added
 
 
 def diff(folder: Path, faults: Mapping[tuple[int, str], Fault], steps: int = 1, *, pieces: int = 3) -> DiffResult:

@@ -42,7 +42,8 @@ def test_the_relation_is_found(
 ) -> None:
     found = schedule_between(rows(schedule), rows(change(schedule)))
     assert found is not None
-    assert (found.kind, found.number) == (kind, pytest.approx(number))
+    assert found.kind is kind
+    assert found.number == pytest.approx(number)
 
 
 @pytest.mark.parametrize(
@@ -66,4 +67,5 @@ def test_few_steps_tell_nothing() -> None:
 def test_constant_rates_are_a_factor_and_no_pace() -> None:
     found = schedule_between(rows(lambda _: 0.1), rows(lambda _: 0.2))
     assert found is not None
-    assert (found.kind, found.number, found.steps) == (ScheduleKind.TIMES, pytest.approx(2.0), 20)
+    assert (found.kind, found.steps) == (ScheduleKind.TIMES, 20)
+    assert found.number == pytest.approx(2.0)

@@ -17,7 +17,7 @@ LABEL = "gradient-norm-differs"
 
 @run_rule(CODE, LABEL, rank=51)
 def find(inspection: Inspection) -> Iterator[Finding]:
-    """A norm that is too large by the squares of one parameter, or of all; a smaller one may be that of some of them."""
+    """A norm that is too large by the squares of one parameter, or of all; a smaller one may be of some of them."""
     found = inspection.clip_norm
     if found is None or found.miscount is not Miscount.TWICE:
         return

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from align import wording
 from align.diagnosis import telling
 from align.diagnosis.run import nonfinite_telling as tell
+from align.fp16_range import FLOAT16, QUANTUM
 from align.inspection import RunView
 from align.inspection.nonfinite import Start
 from align.records import FactValue, Origin, Phase, Word
@@ -68,7 +69,19 @@ def advice(view: RunView, start: Start) -> str:
             f"Capture the step before as well: `align capture --steps {step - 1}:{step + 1} SCRIPT`, then inspect that."
         )
     where = where_of(start)
+    if where is Where.OPTIMIZER and _eps_is_zero(view, start):
+        return (
+            "Keep the parameters, or a copy of them that the optimizer updates, in fp32 and compute in fp16 by "
+            "torch.autocast: in fp16 this eps is 0, and a gradient whose square is 0 in fp16 is divided by 0. An eps "
+            "of 1e-4 is more than 0 in fp16, but it slows small gradients down."
+        )
     return _advice_on_code(start) if where is Where.CODE else _ADVICE[where].format(name=start.key.name)
+
+
+def _eps_is_zero(view: RunView, start: Start) -> bool:
+    """Whether an eps above 0 is rounded to 0 in the dtype of the parameter."""
+    eps = settings(view, start).get("eps")
+    return start.record.dtype == FLOAT16 and isinstance(eps, float) and 0.0 < eps <= QUANTUM / 2.0
 
 
 def settings(view: RunView, start: Start) -> dict[str, FactValue]:
