@@ -44,6 +44,8 @@ from align.value_types import as_numbers, file_type, storage_dtype
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 UNFINISHED = "unfinished"
+WEIGHTS = frozenset({".pt", ".pth", ".bin", ".ckpt", ".safetensors"})
+"""How the names of checkpoints end."""
 _ATTEMPTS = 3
 _MEMBERS = frozenset(entry.path[1:] for entry in LAYOUT if entry.path.count("/") == 1)
 
@@ -261,6 +263,13 @@ def find_ranks(path: str | os.PathLike[str]) -> list[Path]:
     return sorted(file for file in path.parent.glob("*") if rank.fullmatch(file.name))
 
 
+def _holds_weights(path: Path) -> bool:
+    """Whether a file has the name or the first bytes of a checkpoint: a zip archive, or the header of safetensors."""
+    with path.open("rb") as stream:
+        head = stream.read(9)
+    return path.suffix in WEIGHTS or head[:4] == b"PK\x03\x04" or head[8:] == b"{"
+
+
 def _check_readable(path: Path) -> None:
     """Say why the path cannot be read at all."""
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a name is too long
@@ -279,7 +288,8 @@ def _check_readable(path: Path) -> None:
     if not head:
         raise NotACaptureFile(f"Cannot read '{path}': it is empty, its capture ended before it began. Capture again.")
     if head != _SIGNATURE:
-        msg = f"Cannot read '{path}': it is not an HDF5 file. Name a file that 'align capture' wrote."
+        other = "; for files of weights use `align checkpoint`" if _holds_weights(path) else ""
+        msg = f"Cannot read '{path}': it is not an HDF5 file{other}. Name a file that 'align capture' wrote."
         raise NotACaptureFile(msg)
 
 

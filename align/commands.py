@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +35,9 @@ def diff_files(
     reference: str, candidate: str, renames: Sequence[str] = (), *, limit: float = LIMIT, floors: Sequence[str] = (),
     map_path: str | None = None,
 ) -> DiffResult:  # fmt: skip
-    """Compare two capture files.
+    """Compare two capture files, or two jobs of equally many ranks, of which the rank that parts first is the result.
 
+    With `floors`, and where only one run has several ranks, rank 0 stands for its job.
     `renames` are `OLD=NEW` pairs; above `limit` times its floor a difference is real. `floors` are captures that show
     what rounding does to the reference: perturbed runs of it, or known-good repeats. `map_path` is a file of rules for
     names. Raises CaptureFileError for a file that cannot be read, ComparisonError for captures that cannot be
@@ -43,6 +45,12 @@ def diff_files(
     """
     pairs = [parse_rename(text) for text in renames]
     rules = read_rules(map_path) if map_path is not None else ()
+    sides = all_ranks(reference), all_ranks(candidate)
+    if len(sides[0]) == len(sides[1]) > 1 and not floors:
+        return earliest(
+            diff_files(str(ours), str(theirs), renames, limit=limit, map_path=map_path)
+            for ours, theirs in zip(*sides, strict=True)
+        )
     with ExitStack() as stack:
         stack.enter_context(_without_collections())
         first = stack.enter_context(open_capture(one_rank(reference)))
@@ -52,6 +60,34 @@ def diff_files(
         floor = measured_floor(first, second, others, pairs) if others else None
         walk = compare(first, second, pairs, Judging(limit, floor), rules)
         return diagnose(with_floor(walk, floor) if floor is not None else walk)
+
+
+def earliest(results: Iterable[DiffResult]) -> DiffResult:
+    """Of the comparisons of all ranks of two jobs the one that parts first, of equal ones the lowest rank.
+
+    Its findings say which rank it is, where ranks do not part alike.
+    """
+    ordered = sorted(enumerate(results), key=lambda each: (*_place_in_run(each[1]), each[0]))
+    chosen = ordered[0][1]
+    counts = {**chosen.counts, "ranks": len(ordered)}
+    alone = len({_place_in_run(result) for _, result in ordered}) > 1
+    rank = chosen.reference.rank if alone and chosen.first_divergence is not None else None
+    findings = tuple(replace(each, where=replace(each.where, rank=rank)) for each in chosen.findings)
+    return replace(chosen, counts=counts, findings=findings)
+
+
+def _place_in_run(result: DiffResult) -> tuple[float, float]:
+    """The step and the place in its order at which the runs part; infinite where they do not."""
+    first = result.first_divergence
+    if first is None:
+        return (math.inf, math.inf)
+    place = (first.step, first.micro, first.phase, first.name, first.slot, first.call)
+    orders = [
+        each.reference.order
+        for each in result.comparisons
+        if (each.key.step, each.key.micro, each.key.phase, each.key.name, each.key.slot, each.key.call) == place
+    ]
+    return (float(first.step), float(min(orders, default=0)))
 
 
 def inspect_files(path: str) -> InspectResult:

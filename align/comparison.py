@@ -11,6 +11,7 @@ from typing import NamedTuple
 from align import aspects, wording
 from align.alike import completed
 from align.applied_skips import AppliedSkip
+from align.asked_steps import none_of_asked, within
 from align.aspects import factor_share
 from align.capture_file import Capture
 from align.equality import Answer, Equality, judge_equality
@@ -288,6 +289,12 @@ def _repeated(parted: Mapping[int, _Parted], modules: Mapping[str, ModuleInfo]) 
 def _common_steps(reference: Capture, candidate: Capture) -> list[int]:
     for side, capture in (("reference", reference), ("candidate", candidate)):
         if not capture.steps:
+            why = none_of_asked(capture.run)
+            if why:
+                raise ComparisonError(
+                    f"Cannot compare: the {side} '{capture.path}' holds {why}. "
+                    f"Capture it again with {within(capture.run)}."
+                )
             raise ComparisonError(
                 f"Cannot compare: the {side} '{capture.path}' holds no finished step. "
                 "Capture it again and let at least one training step end."

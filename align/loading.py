@@ -32,10 +32,26 @@ def tell_load(load: Mapping[str, Any]) -> str:
         f"{_example(load['unexpected_examples'])} and misses {wording.count(missing)} of its own"
         f"{_example(load['missing_examples'])}"
     )
+    if load.get("renamed"):
+        return f"{told}; with {_renaming(load)} all of them would fit, in name and shape"
     if not prefix:
         return told
     how = f"without '{prefix}'" if load.get("prefix_in") == "file" else f"with '{prefix}' in front"
     return f"{told}; {how} {wording.count(int(load['prefix_explains']))} of them would fit"
+
+
+def rename_advice(load: Mapping[str, Any]) -> str:
+    """What to do to the keys before loading: `Put 'blocks' in the place of 'layers' in the keys`; empty if unknown."""
+    prefix = load.get("prefix")
+    if load.get("renamed"):
+        return f"Put {_renaming(load)} in the keys"
+    if not prefix:
+        return ""
+    return f"Take '{prefix}' from the keys" if load.get("prefix_in") == "file" else f"Put '{prefix}' before the keys"
+
+
+def _renaming(load: Mapping[str, Any]) -> str:
+    return f"'{load['renamed_to']}' in the place of '{load['renamed']}'"
 
 
 def _example(names: Sequence[str]) -> str:

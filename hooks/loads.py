@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from align.hooks.renames import renamed_part
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
@@ -34,9 +37,24 @@ class LoadWatch:
             "unexpected": len(unexpected),
             "missing_examples": missing[:EXAMPLES],
             "unexpected_examples": unexpected[:EXAMPLES],
-            **prefix_between(missing, unexpected),
+            **(prefix_between(missing, unexpected) or _renaming(module, given, missing, unexpected)),
         }
         self._recorder.run_info = replace(run, loads=(*run.loads, note))
+
+
+def _renaming(module: Any, given: Any, missing: Sequence[str], unexpected: Sequence[str]) -> dict[str, Any]:
+    """What `renamed_part` finds in the keys that were left out on both sides."""
+    if not missing or not unexpected:
+        return {}
+    own = dict(chain(module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)))
+    return renamed_part(*({key: _shape(values.get(key)) for key in keys} for keys, values in (
+        (missing, own), (unexpected, given),
+    )))  # fmt: skip
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    shape = getattr(value, "shape", None)
+    return None if shape is None else tuple(shape)
 
 
 def prefix_between(missing: Sequence[str], unexpected: Sequence[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from align.reports import rows
 from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from align.records import Finding, Place
     from align.reports.phrases import Phrases
@@ -24,6 +25,8 @@ WHOLES = ("tensors", "parameters", "modules", "rows", "steps")
 """Evidence that `differing` is a part of."""
 FOLDED_NAMES = 4
 """How many labels of consequences one line names."""
+WITHOUT_SCRIPT = re.compile(r"`align capture (?![^`]*(?:SCRIPT|\.\.\.)`)[^`]*`")
+"""A command of an advice that ends before the script it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,13 @@ def make_cards(findings: Sequence[Finding], phrases: Phrases, consequence: str =
     if cards and consequence:
         cards[0] = replace(cards[0], consequence=consequence)
     return tuple(cards)
+
+
+def script_note(findings: Iterable[Finding], others: Iterable[str], phrases: Phrases) -> Iterator[str]:
+    """What to add to commands, where the advice of a cause or another sentence has one without a script."""
+    advices = (finding.advice for finding in findings if not finding.explained_by)
+    if any(WITHOUT_SCRIPT.search(sentence) for sentence in (*advices, *others)):
+        yield phrases["note_script"]
 
 
 def _grouped(findings: Sequence[Finding]) -> tuple[_Group, ...]:

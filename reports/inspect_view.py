@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from align import wording
 from align.records import Curve, Detail, Health, Severity, State
-from align.reports.cards import Card, make_cards
+from align.reports.cards import Card, make_cards, script_note
 from align.reports.facts import device_text, known_facts
 from align.reports.phrases import ENGLISH, Phrases
 from align.reports.remarks import COMPARED, made_comparable, side_notes
@@ -176,6 +176,8 @@ def _notes(result: InspectResult, phrases: Phrases) -> Iterator[str]:
     world = result.run.world_size
     if len(result.paths) < world:
         yield phrases["note_run_ranks"].format(count=wording.count(len(result.paths)), world=wording.count(world))
+    asked = (reply.sentence for reply in result.replies if reply.state is not State.ABSENT)
+    yield from script_note(result.findings, asked, phrases)
 
 
 def _unseen(result: InspectResult, phrases: Phrases) -> Iterator[str]:

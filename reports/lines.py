@@ -16,7 +16,7 @@ WIDTH = 100
 HEIGHT = 40
 """The lines of a screen, which a text has at most unless all of it is asked for."""
 UNBROKEN = "\x00"
-"""Stands for a space inside a command while lines are broken; no visible text holds it."""
+"""Stands for a space that lines are not broken at while they are made; no visible text holds it."""
 CUT = " ..."
 
 Line = tuple[str, str]
@@ -60,11 +60,11 @@ def _encodable(text: str, encoding: str) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "", style: str = "", *, first: str | None = None) -> Iterator[Line]:
-    """A sentence in lines; commands between backticks and names are never broken.
+    """A sentence in lines; commands between backticks, names, and a number and its `%` are never broken.
 
     `first` begins the first line where that is another than the indent of the rest.
     """
-    whole = re.sub("`[^`]*`", lambda command: command.group().replace(" ", UNBROKEN), text)
+    whole = re.sub(r"`[^`]*`|\d %", lambda kept: kept.group().replace(" ", UNBROKEN), text)
     for line in textwrap.wrap(
         whole,
         width,

@@ -182,6 +182,7 @@ ENGLISH: Phrases = {
     "unseen_phases": "{side}: captured only {phases}.",
     "unseen_stats": "{side}: only statistics were captured. Size and range were compared, direction was not.",
     "unseen_ranks": "Rank {rank} of {world} is compared; the other ranks were not read.",
+    "unseen_ranks_later": "{count} ranks were compared; shown is rank {rank}, where they part first.",
     "unseen_not_judged": "{count} paired tensors were not judged.",
     "same_start": "Same start",
     "made_comparable": "Made comparable: {what}.",
@@ -260,6 +261,7 @@ ENGLISH: Phrases = {
     "note_exception": "The {side}'s run ended early: {outcome}.",
     "note_trouble": "The {side}'s capture notes: {note}",
     "note_moved": "The {side}'s parameters were on {found}, although the run was asked to use {asked}.",
+    "note_script": "Put your script and its arguments at the end of each `align capture` command.",
     "footer": "Made by align {version} from one comparison. This file needs no network and no script.",
     **inspect_phrases.ENGLISH,
 }

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 COMPARED = frozenset(str(phase) for phase in Phase) - {"optimizer", "scaler", "rng"}
 """The phases whose tensors are compared; the others only explain, and older captures do not have them."""
 
+BEFORE_FORWARD = frozenset({Phase.INIT, Phase.INPUT})
+"""Phases in which no module has computed: how small an effect could be seen says nothing of runs that part there."""
 
 TWO_FILES = "two files"
 """How the method begins where no floor was given."""
@@ -169,19 +171,20 @@ def _counts_sentence(result: DiffResult, phrases: Phrases) -> str:
 
 
 def confidence(result: DiffResult, phrases: Phrases) -> str:
-    """The smallest effect that would have been seen, in one sentence."""
+    """The smallest effect that would have been seen, in one sentence; none where runs part before the forward pass."""
     effect = result.resolution.smallest_visible_effect
     if Detail.STATS in {result.reference.detail, result.candidate.detail}:
         return phrases["statistics_only"]
     if effect is None:
-        return phrases["no_visible_effect"]
+        first = result.first_divergence
+        return "" if first and first.phase in BEFORE_FORWARD else phrases["no_visible_effect"]
     precision = visible(result.resolution.precision)
     return phrases["visible_effect"].format(precision=precision, effect=wording.relative(effect))
 
 
 def unseen(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
     """What this comparison could not have seen, one sentence each."""
-    sentences = [confidence(result, phrases)]
+    sentences = [confidence(result, phrases) or phrases["no_visible_effect"]]
     for side, run in ((phrases["Reference"], result.reference), (phrases["Candidate"], result.candidate)):
         if run.detail == Detail.STATS:
             sentences.append(phrases["unseen_stats"].format(side=side))
@@ -189,7 +192,9 @@ def unseen(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
             sentences.append(phrases["unseen_phases"].format(side=side, phases=visible(", ".join(run.phases))))
     if max(result.reference.world_size, result.candidate.world_size) > 1:
         world = max(result.reference.world_size, result.candidate.world_size)
-        sentences.append(phrases["unseen_ranks"].format(rank=result.reference.rank, world=world))
+        compared = result.counts.get("ranks", 1)
+        known = phrases["unseen_ranks" if compared == 1 else "unseen_ranks_later"]
+        sentences.append(known.format(rank=result.reference.rank, world=world, count=compared))
     skipped = sum(comparison.status is Status.NOT_JUDGED for comparison in result.comparisons)
     if skipped:
         sentences.append(phrases["unseen_not_judged"].format(count=wording.count(skipped)))

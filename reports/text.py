@@ -36,7 +36,7 @@ def print_diff(result: DiffResult, stream: IO[str], phrases: Phrases = ENGLISH, 
 def _lines(page: Page, phrases: Phrases, screen: Screen) -> Iterator[Line]:
     above = [*_head(page, phrases, screen), *_around(page, phrases)]
     yield from above
-    notes = (page.steps_line, page.confidence, *page.notes)
+    notes = (page.steps_line, *filter(None, (page.confidence,)), *page.notes)
     said = frozenset({page.sentence, page.next_step})
     yield from findings_and_notes(page.cards, notes, Above(len(above), said), screen, phrases)
 

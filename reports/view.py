@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from align import wording
 from align.records import INIT_STEP, Status, Verdict
 from align.reports import remarks, rows
-from align.reports.cards import Card, make_cards
+from align.reports.cards import Card, make_cards, script_note
 from align.reports.facts import Fact, compare_facts, device_text
 from align.reports.pairing_remarks import PairingRow, pairing_rows
 from align.reports.phrases import ENGLISH, Phrases
@@ -109,7 +109,7 @@ def make_page(result: DiffResult, phrases: Phrases = ENGLISH) -> Page:
         next_step=_next_step(result),
         confidence=remarks.confidence(result, phrases),
         comparable=remarks.comparable(result, phrases),
-        notes=remarks.notes(result, phrases),
+        notes=(*remarks.notes(result, phrases), *script_note(result.findings, (_next_step(result),), phrases)),
         sides=_sides(result, phrases),
         steps_line=_steps_line(result, phrases),
         cards=make_cards(result.findings, phrases, _consequence(result, phrases)),

@@ -1,7 +1,8 @@
 """Run captures through the real command line, on the CPU and on the simulated NPU.
 
-Importing torch costs seconds, so captures of one device and one configuration may share a process; each of
-them goes through `align.cli.main` as a command of its own all the same.
+Importing torch costs seconds, so programs are forks of a process that has done it (`tests.warm`) unless they look at
+their own start, and captures of one device and one configuration may share a process; each of them goes through
+`align.cli.main` as a command of its own all the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from align.commands import diff_files
 from align.records import DiffResult
+from tests import warm
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "fixtures" / "cases"
@@ -61,23 +63,39 @@ def environment(simulator: Mapping[str, Any] | None = None, **variables: str) ->
     return {**inherited, **settings, "PYTHONPATH": os.pathsep.join(paths), **variables}
 
 
-def align(
-    *arguments: str | Path, simulator: Mapping[str, Any] | None = None, cwd: Path | None = None, **variables: str
-) -> Outcome:
-    """One command in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "align", *map(str, arguments)],
-        capture_output=True, text=True, check=False, cwd=cwd, env=environment(simulator, **variables), timeout=300,
+def run_python(
+    *arguments: str | Path,
+    simulator: Mapping[str, Any] | None = None,
+    cwd: Path | None = None,
+    given: str = "",
+    fresh: bool = False,
+    timeout: float = 300,
+    **variables: str,
+) -> subprocess.CompletedProcess[str]:
+    """A Python program in a process of its own, with `given` as its input.
+
+    A fresh one starts as Python does; else it is a fork of a process that has imported torch, with the same simulator.
+    What torch reads from the environment while it is imported is there only in a fresh one.
+    """
+    words = [str(argument) for argument in arguments]
+    variables = environment(simulator, **variables)
+    if not fresh:
+        kind = "cpu" if simulator is None else json.dumps(simulator)
+        return warm.run(words, variables, kind=kind, folder=cwd, given=given, timeout=timeout)
+    return subprocess.run(
+        [sys.executable, *words],
+        input=given, capture_output=True, text=True, check=False, cwd=cwd, env=variables, timeout=timeout,
     )  # fmt: skip
-    return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-def python(*arguments: str | Path, cwd: Path | None = None, simulator: Mapping[str, Any] | None = None) -> Outcome:
-    """A Python program in a process of its own, without align."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        capture_output=True, text=True, check=False, cwd=cwd, env=environment(simulator), timeout=300,
-    )  # fmt: skip
+def align(*arguments: str | Path, **options: Any) -> Outcome:
+    """One command in a process of its own; the options are those of `run_python`."""
+    return python("-m", "align", *arguments, **options)
+
+
+def python(*arguments: str | Path, **options: Any) -> Outcome:
+    """A Python program in a process of its own; the options are those of `run_python`."""
+    done = run_python(*arguments, **options)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
@@ -86,11 +104,7 @@ def capture_all(
 ) -> None:
     """Capture several runs, given as (file, script and its arguments), in one process; all must succeed."""
     commands = [["capture", "--device", device, "-o", str(path), *map(str, script)] for path, script in captures]
-    done = subprocess.run(
-        [sys.executable, "-c", SHARED_PROCESS],
-        input=json.dumps(commands), capture_output=True, text=True, check=False, env=environment(simulator),
-        timeout=600,
-    )  # fmt: skip
+    done = run_python("-c", SHARED_PROCESS, simulator=simulator, given=json.dumps(commands), timeout=600)
     codes = [line for line in done.stdout.splitlines() if line.startswith("<exit code")]
     assert codes == ["<exit code 0>"] * len(commands), f"{codes}\n{done.stderr[-3000:]}"
     troubles = [line for line in done.stderr.splitlines() if "trouble" in line]

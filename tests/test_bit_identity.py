@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.running import STEPS, WORKLOADS, capture_all, environment
+from tests.running import STEPS, WORKLOADS, capture_all, run_python
 from tests.saved_states import differing_parts, same
 
 DETAILS = ("stats", "sketch", "tensors")
@@ -52,10 +50,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain = [
         [*map(str, script), "--device", "cpu", "--save", str(folder / f"{name}.plain")] for name, script in RUNS.items()
     ]
-    subprocess.run(
-        [sys.executable, "-c", PLAIN_PROCESS], input=json.dumps(plain), text=True, check=True, capture_output=True,
-        env=environment(), timeout=600,
-    )  # fmt: skip
+    done = run_python("-c", PLAIN_PROCESS, given=json.dumps(plain), timeout=600)
+    assert done.returncode == 0, done.stderr
     captures: list[tuple[Path, Sequence[str | Path]]] = [
         (
             folder / f"{name}.{detail}.h5",

@@ -55,8 +55,8 @@ def test_the_script_runs_as_python_would_run_it(tmp_path: Path) -> None:
         "import helper\nprint(helper.__file__)\n",
     )
     script(tmp_path, "", "helper.py")
-    plain = python(probe.name, "--lr", "0.1", "-v", cwd=tmp_path)
-    captured = align("capture", "-o", "run.h5", probe.name, "--lr", "0.1", "-v", cwd=tmp_path)
+    plain = python(probe.name, "--lr", "0.1", "-v", cwd=tmp_path, fresh=True)
+    captured = align("capture", "-o", "run.h5", probe.name, "--lr", "0.1", "-v", cwd=tmp_path, fresh=True)
     assert captured.stdout == plain.stdout
     assert captured.code == plain.code == 0
 
@@ -70,7 +70,7 @@ def test_a_module_runs_as_python_m_would_run_it(tmp_path: Path) -> None:
     )
     script(package, "import sys\nprint(__name__, __package__, __spec__.name, sys.argv[1:], sys.path[0])\n", "train.py")
     for name in ("project", "project.train"):
-        plain = python("-m", name, "a", "-b", cwd=tmp_path)
+        plain = python("-m", name, "a", "-b", cwd=tmp_path, fresh=True)
         captured = align("capture", "--force", "-o", "run.h5", "-m", name, "a", "-b", cwd=tmp_path)
         assert captured.stdout == plain.stdout
         assert captured.code == 0
@@ -88,7 +88,7 @@ def test_a_module_runs_as_python_m_would_run_it(tmp_path: Path) -> None:
 )
 def test_the_exit_code_is_the_scripts_own(tmp_path: Path, ending: str, code: int) -> None:
     path = script(tmp_path, f"import sys\n{ending}\n")
-    plain = python(path)
+    plain = python(path, fresh=True)
     captured = align("capture", "-o", tmp_path / "run.h5", path)
     assert captured.code == plain.code == code
     ours = [line for line in captured.stderr.splitlines() if not line.startswith("align: ")]
@@ -363,21 +363,21 @@ def test_without_torch_it_says_so(tmp_path: Path) -> None:
 
 def test_a_cann_that_cannot_be_loaded_is_named_with_the_remedy(tmp_path: Path) -> None:
     path = script(tmp_path, TRAINING)
-    outcome = align("capture", "--device", "npu", path, simulator=BROKEN, cwd=tmp_path)
+    outcome = align("capture", "--device", "npu", path, simulator=BROKEN, cwd=tmp_path, fresh=True)
     assert outcome.code == 2
     assert outcome.stderr == (
         "align: Cannot capture on npu: torch_npu is installed but CANN cannot be loaded (libhccl.so: cannot open "
         "shared object file: No such file or directory). Source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your "
         "CANN's set_env.sh), then try again.\n"
     )
-    outcome = align("capture", path, simulator=BROKEN, cwd=tmp_path)
+    outcome = align("capture", path, simulator=BROKEN, cwd=tmp_path, fresh=True)
     assert outcome.code == 2
     assert outcome.stderr == (
         "align: Cannot import torch: torch_npu is installed but CANN cannot be loaded (libhccl.so: cannot open shared "
         "object file: No such file or directory). For the NPU, source /usr/local/Ascend/ascend-toolkit/set_env.sh (or "
         "your CANN's set_env.sh) first; for another device, give --device cpu or set TORCH_DEVICE_BACKEND_AUTOLOAD=0.\n"
     )
-    assert align("capture", "--device", "cpu", path, simulator=BROKEN, cwd=tmp_path).code == 0
+    assert align("capture", "--device", "cpu", path, simulator=BROKEN, cwd=tmp_path, fresh=True).code == 0
 
 
 # ---- what goes wrong while the script runs

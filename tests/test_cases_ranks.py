@@ -111,6 +111,23 @@ def test_rank_0_parts_from_the_good_job_where_the_fault_reaches_it(captures: Pat
     assert (first.step, first.phase, first.name, result.findings[0].label) == PAIRS[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rank_same_masks", (0, Phase.FORWARD, "drop", "seed-mismatch")),
+        ("rank_other_start", (-1, Phase.INIT, "first", "seed-mismatch")),
+    ],
+)
+def test_two_jobs_part_on_the_rank_that_differs_first(
+    captures: Path, name: str, expected: tuple[int, Phase, str, str]
+) -> None:
+    result = diff_files(str(captures / f"{name}.good.h5"), str(captures / f"{name}.bad.h5"))
+    first = result.first_divergence
+    assert first is not None
+    assert (result.reference.rank, result.counts["ranks"], result.findings[0].where.rank) == (1, 2, 1)
+    assert (first.step, first.phase, first.name, result.findings[0].label) == expected
+
+
 @pytest.mark.parametrize("name", ALONE)
 def test_one_process_is_what_two_ranks_should_be(captures: Path, name: str) -> None:
     alone = captures / f"{name}.one.h5"

@@ -491,6 +491,38 @@ def test_a_capture_without_a_step_is_refused(tmp_path: Path) -> None:
         walk_files(full, empty)
 
 
+@pytest.mark.parametrize(
+    ("asked", "steps", "message"),
+    [
+        (
+            "100:103",
+            4,
+            "Cannot compare: the candidate '{path}' holds none of the steps that were asked for (100-102): the run had "
+            "4 steps (0-3). Capture it again with --steps 0:3.",
+        ),
+        (
+            "7,20: every 5",
+            1,
+            "Cannot compare: the candidate '{path}' holds none of the steps that were asked for (7, 20 and later): the "
+            "run had 1 step (0). Capture it again with --steps 0:1.",
+        ),
+        (
+            "0:3",
+            4,
+            "Cannot compare: the candidate '{path}' holds no finished step. Capture it again and let at least one "
+            "training step end.",
+        ),
+    ],
+    ids=["beyond the end", "several", "something else failed"],
+)
+def test_a_capture_of_steps_that_the_run_has_not_says_so(tmp_path: Path, asked: str, steps: int, message: str) -> None:
+    run = RunInfo(outcome="finished", steps_requested=asked, steps_seen=steps)
+    full, empty = make(tmp_path / "a.h5", steps=1), write_capture(tmp_path / "b.h5", {}, run=run)
+
+    with pytest.raises(ComparisonError, match=f"^{re.escape(message.format(path=empty))}$"):
+        walk_files(full, empty)
+
+
 def test_phases_that_do_not_meet_are_refused(tmp_path: Path) -> None:
     paths = [
         write_capture(

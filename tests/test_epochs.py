@@ -14,6 +14,7 @@ from torch import nn
 import align
 from align.commands import inspect_files
 from align.hooks.loads import prefix_between
+from align.hooks.renames import renamed_part
 from align.records import Fact, Finding, Phase, RunInfo, Severity, State, TensorKey, TimelineRow
 from tests.builders import record_of, write_capture
 
@@ -100,8 +101,8 @@ def test_the_question_says_what_to_capture(tmp_path: Path) -> None:
     assert reply(run(tmp_path / "a.h5", EPOCH[:3], SHUFFLED)) == (
         State.UNKNOWN,
         (
-            "Whether the order changes from epoch to epoch cannot be told of 3 batches of 4; capture more than an "
-            "epoch with --phases input --steps 0:6."
+            "Whether the order changes from epoch to epoch cannot be told of 3 batches (an epoch has 4); capture "
+            "two more than an epoch with --phases input --steps 0:6."
         ),
     )
     assert reply(run(tmp_path / "b.h5", [*EPOCH, *OTHER], SHUFFLED))[0] is State.GOOD
@@ -131,6 +132,55 @@ def test_the_prefix_that_would_make_keys_fit_is_found(
     assert prefix_between(missing, unexpected) == expected
 
 
+LAYERS = {f"layers.{number}.{name}": (number + 2,) for number in range(3) for name in ("weight", "bias")}
+BLOCKS = {f"blocks.{name.partition('.')[2]}": shape for name, shape in LAYERS.items()}
+
+
+@pytest.mark.parametrize(
+    ("missing", "unexpected", "expected"),
+    [
+        (BLOCKS, LAYERS, {"renamed": "layers", "renamed_to": "blocks", "prefix_explains": 6}),
+        (BLOCKS, {**LAYERS, "layers.0.bias": (9,)}, {}),
+        ({**BLOCKS, "head.weight": (2,)}, {**LAYERS, "top.weight": (2,)}, {}),
+        ({"head.weight": (2,), "head.bias": (2,)}, {"top.weight": (2,), "top.bias": (2,)}, {}),
+    ],
+    ids=["one part", "another shape", "more than one part", "a new head"],
+)
+def test_the_part_of_the_names_that_was_replaced_is_found(
+    missing: dict[str, Any], unexpected: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert renamed_part(missing, unexpected) == expected
+
+
+@pytest.mark.parametrize(("kept", "severity"), [(0, Severity.ERROR), (12, Severity.WARNING)], ids=["most", "a part"])
+def test_a_load_that_calls_a_part_of_the_names_otherwise_is_told_with_it(
+    tmp_path: Path, kept: int, severity: Severity
+) -> None:
+    torch.manual_seed(0)
+    net = nn.Module()
+    net.blocks = nn.Sequential(*(nn.Linear(2, 2) for _ in range(3)))
+    net.rest = nn.ParameterList(nn.Parameter(torch.ones(1)) for _ in range(kept + 1))
+    renamed = {name.replace("blocks", "layers"): value for name, value in net.state_dict().items()}
+    with align.Recorder(tmp_path / "run.h5", steps="0:1"):
+        net.load_state_dict(renamed, strict=False)
+        net.blocks(torch.ones(3, 2)).sum().backward()
+        torch.optim.SGD(net.parameters(), lr=0.1).step()
+
+    result = inspect_files(str(tmp_path / "run.h5"))
+
+    (finding,) = [finding for finding in result.findings if finding.label == "checkpoint-keys"]
+    assert finding.severity is severity
+    assert finding.summary == (
+        f"The checkpoint did not fill 6 parameters and buffers: load_state_dict of Module was given {kept + 7} keys, "
+        "does not know 6 of them (such as 'layers.0.weight') and misses 6 of its own (such as 'blocks.0.weight'); "
+        "with 'blocks' in the place of 'layers' all of them would fit, in name and shape."
+    )
+    assert finding.advice == (
+        "Put 'blocks' in the place of 'layers' in the keys before loading, and load with `strict=True`, which refuses "
+        "keys that do not fit."
+    )
+
+
 def captured(path: Path, *keys: tuple[str, ...]) -> Path:
     """Train a layer that is given its own weights under these keys, load by load."""
     torch.manual_seed(0)
@@ -148,7 +198,7 @@ def captured(path: Path, *keys: tuple[str, ...]) -> Path:
     ("loads", "severity", "state"),
     [
         ([("module.weight", "module.bias")], Severity.ERROR, State.BAD),
-        ([("weight", "module.bias")], Severity.WARNING, State.BAD),
+        ([("weight", "module.bias")], Severity.WARNING, State.ODD),
         ([("weight", "shift")], Severity.NOTE, State.UNKNOWN),
         ([("weight",)], None, State.UNKNOWN),
         ([("module.weight", "module.bias"), ("weight", "bias")], None, State.GOOD),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from align.records import DiffResult, Kind, Origin, Phase, Severity, Status, Verdict
 from align.reports.text import diff_text
-from tests.running import diff, environment
+from tests.running import diff, run_python
 
 RUNS = """
 import json, sys
@@ -118,10 +116,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "frozen judge.h5", "gan", 1, {"frozen judge": True}),
     ]
     given = json.dumps([(str(path), *rest) for path, *rest in runs])
-    done = subprocess.run(
-        [sys.executable, "-c", RUNS], input=given, capture_output=True, text=True, check=False,
-        env=environment(), timeout=300,
-    )  # fmt: skip
+    done = run_python("-c", RUNS, given=given)
     assert done.returncode == 0, done.stderr[-2000:]
     return folder
 

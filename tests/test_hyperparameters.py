@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from align.hyperparameters import compare_settings
 from align.records import DiffResult, FactValue, Kind, Origin, Phase, Severity, Verdict
-from tests.running import diff, environment
+from tests.running import diff, run_python
 
 RUNS = """
 import json, sys
@@ -111,10 +109,7 @@ FIRST = {"rate of biases": (0, "0", "bias"), "decay later": (1, "0", "weight")}
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("settings")
     runs = [{"path": str(folder / f"{name}.h5"), **run} for name, run in RUNS_OF.items()]
-    done = subprocess.run(
-        [sys.executable, "-c", RUNS], input=json.dumps(runs), capture_output=True, text=True, check=False,
-        env=environment(), timeout=300,
-    )  # fmt: skip
+    done = run_python("-c", RUNS, given=json.dumps(runs))
     assert done.returncode == 0, done.stderr[-2000:]
     return folder
 

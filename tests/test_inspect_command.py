@@ -68,6 +68,23 @@ def test_a_capture_without_tensors_is_told_by_its_timeline(tmp_path: Path, capsy
     assert capsys.readouterr().out.split("\n")[0].endswith(": 4 steps, no step captured")
 
 
+def test_a_run_that_ended_before_the_steps_asked_for_is_not_called_healthy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = RunInfo(outcome="finished", steps_requested="100:103", steps_seen=4)
+    path = write_capture(tmp_path / "beyond.h5", {}, run=asked, timeline=timeline(4))
+
+    code = run(path)
+
+    assert code == 2
+    assert inspect_files(str(path)).summary == (
+        "No step was captured, since the capture holds none of the steps that were asked for (100-102): the run had 4 "
+        "steps (0-3). The timeline alone tells nothing wrong, and not whether the run is healthy; capture it again "
+        "with --steps 0:3."
+    )
+    assert capsys.readouterr().out.startswith("UNKNOWN  beyond.h5 on ")
+
+
 def test_a_capture_that_was_killed_is_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = numpy_run.make(tmp_path / "killed.h5", run=RunInfo(outcome="unfinished", steps_seen=2))
 
@@ -84,7 +101,7 @@ def test_all_ranks_of_a_job_are_read_together(tmp_path: Path, capsys: pytest.Cap
 
     text = capsys.readouterr().out
     assert "  job.rank0000.h5 and 1 more rank on " in text
-    assert "note: 2 of 4 ranks were read." in text
+    assert "note: 2 of 4 ranks were read; the file named without its rank stands for all of them." in text
 
 
 def newer(folder: Path) -> tuple[Path, str]:
@@ -116,7 +133,10 @@ def checkpoint(folder: Path) -> tuple[Path, str]:
     path = folder / "model.pt"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("model/data.pkl", b"\x80\x02}.")
-    return path, f"Cannot read '{path}': it is not an HDF5 file. Name a file that 'align capture' wrote."
+    return path, (
+        f"Cannot read '{path}': it is not an HDF5 file; for files of weights use `align checkpoint`. Name a file that "
+        "'align capture' wrote."
+    )
 
 
 @pytest.mark.parametrize("make", [newer, empty, missing, checkpoint])

@@ -86,8 +86,9 @@ def test_of_a_flat_loss_it_is_said_what_cannot_be_told(tmp_path: Path) -> None:
     assert (reply.state, reply.sentence) == (
         State.UNKNOWN,
         (
-            "The loss does not fall (1.5030 first, 1.4947 last, 200 steps). Whether that is wrong cannot be told: "
-            "training that goes on from a finished model looks the same, and so do targets that belong to other inputs."
+            "The loss does not fall by more than its noise (1.5030 first, 1.4947 last, 200 steps). Whether that is "
+            "wrong cannot be told: training that goes on from a finished model looks the same, and so do targets that "
+            "belong to other inputs."
         ),
     )
 

@@ -27,6 +27,32 @@ def test_a_healthy_run_has_no_finding(tmp_path: Path) -> None:
     assert inspect_files(str(path)).verdict is Health.HEALTHY
 
 
+@pytest.mark.parametrize(
+    ("zeros", "state", "sentence"),
+    [
+        (
+            {"norm.weight"},
+            State.GOOD,
+            "3 of 3 parameters with a gradient other than 0 moved. 1 parameter of the optimizer got gradients that are "
+            "all 0.",
+        ),
+        (
+            {"fc.weight", "fc.bias", "head.weight"},
+            State.UNKNOWN,
+            "1 of 1 parameter with a gradient other than 0 moved. 3 parameters of the optimizer got gradients that are "
+            "all 0. Whether that is meant cannot be told.",
+        ),
+    ],
+    ids=["one", "most"],
+)
+def test_gradients_of_zeros_are_told_and_are_no_sign_of_health(
+    tmp_path: Path, zeros: set[str], state: State, sentence: str
+) -> None:
+    path = Training(gradient=lambda name, _step, draw: 0.0 * draw if name in zeros else draw).write(tmp_path / "a.h5")
+    reply = answer(path, learning_questions.parameters)
+    assert (reply.state, reply.sentence) == (state, sentence)
+
+
 # ---- from the timeline alone
 
 
@@ -229,10 +255,7 @@ def test_without_the_phases_it_is_said_what_to_capture(tmp_path: Path) -> None:
     reply = answer(path, learning_questions.parameters)
     assert (reply.state, reply.sentence) == (
         State.UNKNOWN,
-        (
-            "Whether the parameters move cannot be told: no parameter is known before and after a step that updated "
-            "it; capture steps in a row from step 0 with --steps 0:3 --phases all."
-        ),
+        ("Whether the parameters move cannot be told: no step was captured; capture steps 0 to 2 with --steps 0:3."),
     )
     assert answer(path, learning_questions.optimizer).sentence == (
         "Whether the optimizer follows its formula cannot be told: no step was captured; capture steps 0 to 2 with "

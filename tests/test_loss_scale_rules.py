@@ -51,7 +51,7 @@ def test_gradients_that_fade_away_are_an_error(tmp_path: Path) -> None:
     assert finding.summary == (
         "Step 0: without a loss scale gradients are too small for fp16: from layers.1 grad_output.0 on, which is "
         "rounded by 24.1 % with 44.6 % zeros in it, they are about the smallest fp16 number (6.0e-8). The gradients of "
-        "1 of 4 parameters are all 0 (layers.0 weight). Scales up to 33,554,432 (2^25) leave room above."
+        "1 of 4 parameters are all 0 (layers.0 weight). Scales up to 16,777,216 (2^24) leave room above."
     )
     assert finding.advice == (
         "Scale the loss: scaler = torch.amp.GradScaler(init_scale=2.0**16), scaler.scale(loss).backward(), "

@@ -17,7 +17,7 @@ import align
 from align.hooks.warned import FALLBACK
 from align.records import RunInfo, TimelineRow
 from tests.running import align as run_align
-from tests.running import capture_all, environment, python
+from tests.running import capture_all, environment, python, run_python
 
 LACKING = {"numerics": {"cpu_fallback": ["aten::exp", "aten::nonzero", "aten::unfold_backward", "aten::addcdiv*"]}}
 SATURATING = {"numerics": {"saturate": True}}
@@ -406,10 +406,8 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("identity")
     script = written(folder, IDENTITY)
     plain = [[str(script), way, str(folder / f"{way}.plain")] for way in WAYS]
-    subprocess.run(
-        [sys.executable, "-c", EACH], input=json.dumps(plain), text=True, check=True, capture_output=True,
-        env=environment(LACKING), timeout=300,
-    )  # fmt: skip
+    done = run_python("-c", EACH, given=json.dumps(plain), simulator=LACKING)
+    assert done.returncode == 0, done.stderr
     capture_all("npu", [(folder / f"{way}.h5", [script, way, folder / f"{way}.watched"]) for way in WAYS], LACKING)
     return folder
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests import warm
+
 pytest.importorskip("torch")
 
 SIMULATOR = Path(__file__).parents[1] / "fixtures" / "npu_sim"
@@ -22,6 +24,11 @@ def run_python(*args: str, sim: Any = None, **variables: str) -> subprocess.Comp
     return subprocess.run(
         [sys.executable, *args], env=environment(sim, variables), capture_output=True, text=True, check=False
     )
+
+
+def as_it_is(check: str, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run one of the checks where the simulator was imported without settings."""
+    return warm.run(["-m", f"npu_sim_checks.{check}", *args], environment(None, {}), kind="without settings")
 
 
 def environment(sim: Any, variables: dict[str, str]) -> dict[str, str]:
@@ -42,7 +49,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture(scope="module")
 def capabilities() -> dict[str, Any]:
-    return answer(run_python("-m", "npu_sim_checks.capabilities"))
+    return answer(as_it_is("capabilities"))
 
 
 CAPABILITIES = {
@@ -90,7 +97,7 @@ def test_training_is_bit_equal_to_the_cpu_without_knobs() -> None:
 
 @pytest.fixture(scope="module")
 def knobs() -> dict[str, Any]:
-    return answer(run_python("-m", "npu_sim_checks.knobs"))
+    return answer(as_it_is("knobs"))
 
 
 def test_every_knob_changes_results_at_rounding_level(knobs: dict[str, Any]) -> None:
@@ -116,7 +123,7 @@ def test_benign_preset_moves_every_gradient_a_little(knobs: dict[str, Any]) -> N
 
 @pytest.fixture(scope="module")
 def faults() -> dict[str, Any]:
-    return answer(run_python("-m", "npu_sim_checks.injected_faults"))
+    return answer(as_it_is("injected_faults"))
 
 
 def test_every_action_makes_the_result_that_it_names(faults: dict[str, Any]) -> None:
@@ -326,7 +333,7 @@ WRONG_SETTINGS = {
 @pytest.fixture(scope="module")
 def settings_errors() -> list[str]:
     texts = [text if isinstance(text, str) else json.dumps(text) for text, _ in WRONG_SETTINGS.values()]
-    return answer(run_python("-m", "npu_sim_checks.wrong_settings", *texts))["errors"]  # type: ignore[no-any-return]
+    return answer(as_it_is("wrong_settings", *texts))["errors"]  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("name", WRONG_SETTINGS)

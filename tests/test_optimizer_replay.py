@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from align.records import DiffResult, Phase, Verdict
-from tests.running import diff, environment
+from tests.running import diff, run_python
 
 RUNS = """
 import importlib, json, sys
@@ -90,10 +88,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for path, wrong in ((right, {}), (folder / f"{name}-{bf16}.h5", really)):
                 runs.append({"path": str(path), "kind": kind, "settings": settings, "really": wrong, "bf16": bf16})
     runs = list({run["path"]: run for run in runs}.values())
-    done = subprocess.run(
-        [sys.executable, "-c", RUNS], input=json.dumps(runs), capture_output=True, text=True, check=False,
-        env=environment(), timeout=300,
-    )  # fmt: skip
+    done = run_python("-c", RUNS, given=json.dumps(runs))
     assert done.returncode == 0, done.stderr[-2000:]
     return folder
 

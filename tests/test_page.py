@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -77,11 +79,22 @@ def driven(browser: Browser, result: DiffResult, folder: Path, steps: str) -> st
     return html.unescape(dom.partition('<pre id="said">')[2].partition("</pre>")[0])
 
 
+@pytest.fixture(scope="module")
+def seen(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[str, list[str]]]:
+    """What a browser makes of the page of a sample, which it opens once."""
+
+    @cache
+    def opened(name: str) -> tuple[str, list[str]]:
+        return browser.dom(written(SAMPLES[name](), tmp_path_factory.mktemp("page")))
+
+    return opened
+
+
 @pytest.mark.parametrize("name", SAMPLES)
-def test_page_opens_in_silence_with_verdict_and_rows(name: str, browser: Browser, tmp_path: Path) -> None:
+def test_page_opens_in_silence_with_verdict_and_rows(name: str, seen: Callable[[str], tuple[str, list[str]]]) -> None:
     result = SAMPLES[name]()
 
-    dom, console = browser.dom(written(result, tmp_path))
+    dom, console = seen(name)
 
     assert console == []
     assert html.escape(result.summary, quote=False).replace("&#39;", "'") in dom
@@ -89,10 +102,12 @@ def test_page_opens_in_silence_with_verdict_and_rows(name: str, browser: Browser
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_rows_are_the_same_with_and_without_script(name: str, browser: Browser, tmp_path: Path) -> None:
+def test_rows_are_the_same_with_and_without_script(
+    name: str, seen: Callable[[str], tuple[str, list[str]]], browser: Browser, tmp_path: Path
+) -> None:
     result = SAMPLES[name]()
 
-    with_script, _ = browser.dom(written(result, tmp_path))
+    with_script, _ = seen(name)
     without, _ = browser.dom(without_script(result, tmp_path))
 
     assert ('class="scripted"' in with_script) == bool(result.comparisons)

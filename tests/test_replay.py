@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from align.diagnosis import diagnose
 from align.records import INIT_STEP, Phase, TensorKey
 from align.replay import judge_replays
 from align.replay_summary import Replayed
-from tests.running import BENIGN, SHARED_PROCESS, STEPS, WORKLOADS, environment
+from tests.running import BENIGN, SHARED_PROCESS, STEPS, WORKLOADS, environment, run_python
 
 SCRIPT = WORKLOADS / "one_percent.py"
 DIGITS = WORKLOADS / "digits_cnn.py"
@@ -56,11 +54,7 @@ def replay_of(path: Path, precision: str, *options: str, script: Path = SCRIPT) 
 
 def run_all(commands: Sequence[Sequence[str]], *, simulated: bool = False) -> None:
     """Several commands in one process; all must succeed, without any trouble."""
-    done = subprocess.run(
-        [sys.executable, "-c", SHARED_PROCESS],
-        input=json.dumps(commands), capture_output=True, text=True, check=False,
-        env=environment(BENIGN if simulated else None), timeout=300,
-    )  # fmt: skip
+    done = run_python("-c", SHARED_PROCESS, given=json.dumps(commands), simulator=BENIGN if simulated else None)
     codes = [line for line in done.stdout.splitlines() if line.startswith("<exit code")]
     assert codes == ["<exit code 0>"] * len(commands), f"{codes}\n{done.stderr[-3000:]}"
     assert [line for line in done.stderr.splitlines() if "trouble" in line] == []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from align.records import DiffResult, RunInfo
+from align.reports.lines import wrapped
 from align.reports.phrases import ENGLISH
 from align.reports.remarks import comparable
 from align.reports.text import diff_text, print_diff
@@ -36,6 +37,28 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_text_is_the_golden_one(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"diff_{name}.txt", diff_text(SAMPLES[name]()))
+
+
+@pytest.mark.parametrize(
+    ("advice", "said"),
+    [
+        ("Capture both with `align capture --seed 1`.", True),
+        ("Run `align capture --steps 0:3 SCRIPT`, or `align capture --steps 3 ...`.", False),
+        ("Run `align capture-now RUN.h5`.", False),
+    ],
+)
+def test_a_command_without_its_script_has_a_note_on_it(advice: str, said: bool) -> None:  # noqa: FBT001 - expected
+    result = report_samples.diverged()
+    findings = (dataclasses.replace(result.findings[0], advice=advice),)
+
+    text = diff_text(dataclasses.replace(result, findings=findings), whole=True)
+
+    note = "note: Put your script and its arguments at the end of each `align capture` command."
+    assert text.splitlines().count(note) == said
+
+
+def test_a_number_and_its_percent_sign_stay_together() -> None:
+    assert [text for text, _ in wrapped("a share of 12.5 % is lost", 14)] == ["a share of", "12.5 % is lost"]
 
 
 @pytest.mark.parametrize("make", [*SAMPLES.values(), report_samples.huge])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import bisect
 import os
-import random
 import resource
 import signal
 import subprocess
 import sys
-import time
 from itertools import count
 from pathlib import Path
 
@@ -98,41 +96,56 @@ def test_the_file_can_be_read_after_every_single_write(
     assert image == (tmp_path / "a.h5").read_bytes()
 
 
-ENDLESS = """
-import sys
-from pathlib import Path
+# Importing what a capture needs costs a second, so all writers are children of one process.
+KILLED = """
+import os, random, signal, sys, time
 sys.path.insert(0, sys.argv[1])
 from tests.test_steady_file import CaptureWriter, RUN, commit, timeline
-writer = CaptureWriter(sys.argv[2], RUN)
-for step in range(200):
-    commit(writer, step)
-    timeline(writer, step)
-    writer.flush()
-    print(step + 1, flush=True)
-print("done", flush=True)
-sys.stdin.read()
-"""
 
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_killed_process_leaves_all_finished_steps(tmp_path: Path, seed: int) -> None:
-    root = Path(__file__).parents[1]
-    process = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, str(root), str(tmp_path / "a.h5")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(random.Random(seed).uniform(0, 0.25))
-    process.send_signal(signal.SIGKILL)
-    words = process.communicate()[0].split()
+for seed, path in enumerate(sys.argv[2:]):
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(writing, 1)
+        writer = CaptureWriter(path, RUN)
+        for step in range(200):
+            commit(writer, step)
+            timeline(writer, step)
+            writer.flush()
+            print(step + 1, flush=True)
+        print("done", flush=True)
+        signal.pause()
+    os.close(writing)
+    with os.fdopen(reading) as lines:
+        words = [lines.readline()]
+        time.sleep(random.Random(seed).uniform(0, 0.25))
+        os.kill(child, signal.SIGKILL)
+        words += lines.read().split()
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     # The first line was read above; a last line may be cut short.
-    finished = max([1, *(int(word) for word in words[:-1] if word.isdigit())])
-    assert check(tmp_path / "a.h5", finished, every=20) >= finished
-    with open_capture(tmp_path / "a.h5") as capture:
+    print(max([1, *(int(word) for word in words[1:-1] if word.isdigit())]), flush=True)
+"""
+KILLS = 20
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, int]]:
+    """The files of processes that were killed while they wrote, and how many steps each had finished by then."""
+    folder = tmp_path_factory.mktemp("killed")
+    paths = [folder / f"{seed}.h5" for seed in range(KILLS)]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(Path(__file__).parents[1]), *map(str, paths)],
+        capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [(path, int(line)) for path, line in zip(paths, done.stdout.splitlines(), strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+def test_a_killed_process_leaves_all_finished_steps(killed: list[tuple[Path, int]], seed: int) -> None:
+    path, finished = killed[seed]
+    assert check(path, finished, every=20) >= finished
+    with open_capture(path) as capture:
         assert capture.unfinished
 
 

@@ -175,13 +175,25 @@ def test_checkpointing_adds_nothing_but_what_was_computed_again(captures: Path) 
     assert result.verdict is Verdict.ALIGNED
 
 
-@pytest.mark.parametrize("module", ["q_proj", "k_proj", "v_proj"])
-def test_a_wrong_backward_of_one_of_three_projections_of_one_input_is_named(tmp_path: Path, module: str) -> None:
+PROJECTIONS = ("q_proj", "k_proj", "v_proj")
+
+
+@pytest.fixture(scope="module")
+def wrong_backwards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run as it is, and one on the simulated NPU for each projection whose backward is wrong there."""
+    folder = tmp_path_factory.mktemp("projections")
     script = STEPS / "shared_input.py"
-    good, bad = tmp_path / "good.h5", tmp_path / "bad.h5"
-    capture_all("cpu", [(good, [script])])
-    capture_all("npu", [(bad, [script, "--wrong-backward", module, "--device", "npu"])], BENIGN)
-    result = diff(good, bad)
+    capture_all("cpu", [(folder / "good.h5", [script])])
+    wrong: list[tuple[Path, list[str | Path]]] = [
+        (folder / f"{module}.h5", [script, "--wrong-backward", module, "--device", "npu"]) for module in PROJECTIONS
+    ]
+    capture_all("npu", wrong, BENIGN)
+    return folder
+
+
+@pytest.mark.parametrize("module", PROJECTIONS)
+def test_a_wrong_backward_of_one_of_three_projections_of_one_input_is_named(wrong_backwards: Path, module: str) -> None:
+    result = diff(wrong_backwards / "good.h5", wrong_backwards / f"{module}.h5")
     first = result.first_divergence
     assert first is not None
     assert (first.step, first.phase, first.slot) == (0, Phase.BACKWARD, "grad_input.0")

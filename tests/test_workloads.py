@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import warm
+
 torch = pytest.importorskip("torch")
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -26,8 +28,7 @@ BENCHMARK_SIZE = ["--layers", "6", "--width", "512", "--heads", "8", "--batch", 
 def run(script: str, *args: str) -> subprocess.CompletedProcess[str]:
     """Run a script of `fixtures` in its own process, with warnings from torch as errors."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error::UserWarning:torch"}
-    command = [sys.executable, str(FIXTURES / script), *args]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return warm.run([FIXTURES / script, *args], environment, kind="warnings are errors")
 
 
 def losses_of(finished: subprocess.CompletedProcess[str]) -> list[float]:

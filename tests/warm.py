@@ -105,7 +105,7 @@ class WaitingProcess:
     def _ordered(self, text: bytes, stdin: int, stdout: int) -> tuple[str, int]:
         """What the fork said on stderr, which is a pipe, and its exit code."""
         reading, writing = os.pipe()
-        with open(reading, encoding="utf-8", errors="replace") as errors:
+        with os.fdopen(reading, encoding="utf-8", errors="replace") as errors:
             try:
                 socket.send_fds(self._orders, [b"%8d" % len(text)], [stdin, stdout, writing])
                 self._orders.sendall(text)

@@ -11,7 +11,8 @@ import numpy as np
 from align import wording
 from align.checkpoint_files import Checkpoint
 from align.checkpoint_records import CheckpointResult, CheckpointSide, EntryRow
-from align.checkpoints import keys, layouts, values
+from align.checkpoints import casts, keys, layouts, values
+from align.checkpoints.changed_merges import relate_changed
 from align.checkpoints.exchanges import exchanged, moved_values
 from align.checkpoints.merging import Merge
 from align.checkpoints.optimizer_states import optimizer_states
@@ -41,8 +42,12 @@ def compare_checkpoints(
 def _compare(reference: Checkpoint, candidate: Checkpoint, *, strict: bool, allow_cast: bool) -> CheckpointResult:
     pairing = pair_checkpoints(reference, candidate)
     pairs = tuple(relate_pairs(pairing.pairs, reference, candidate))
+    changed = tuple(relate_changed(pairing.merges, reference, candidate))
+    pairs += tuple(pair for _, pair in changed)
+    merges = tuple(merge for merge in pairing.merges if merge.exact)
+    merges += tuple(merge for merge, pair in changed if pair.relation.kind is not RelationKind.UNKNOWN)
     compared = Compared(
-        reference, candidate, pairs, pairing.merges, pairing.only_reference, pairing.only_candidate, strict, allow_cast
+        reference, candidate, pairs, merges, pairing.only_reference, pairing.only_candidate, strict, allow_cast
     )
     found = _findings(compared)
     verdict = _verdict(compared, found)
@@ -77,10 +82,12 @@ def _findings(compared: Compared) -> tuple[Finding, ...]:
     partners = {pair.names.reference: pair.names.candidate for pair in compared.pairs}
     moved = frozenset(elsewhere) | {partners[name] for name in explained_by_ties(ties) if name in partners}
     others = _without(compared, moved)
-    found = [*exchanged(compared, elsewhere), *values.others(others), *ties, *keys.missing(rest)]
+    found = [
+        *exchanged(compared, elsewhere), *values.others(others), *ties, *casts.quantized(others), *keys.missing(rest),
+    ]  # fmt: skip
     rules: tuple[Rule, ...] = (
         layouts.permuted, layouts.merged, layouts.transposed, values.corrupted, values.scaled, values.other_shapes,
-        values.cast, values.drifted, optimizer_states, values.unknown, keys.renamed,
+        casts.cast, values.drifted, optimizer_states, values.unknown, keys.renamed,
     )  # fmt: skip
     for rule in rules:
         found.extend(rule(others))
@@ -120,14 +127,15 @@ def _verdict(compared: Compared, found: tuple[Finding, ...]) -> Verdict:
 
 
 def _summary(compared: Compared, verdict: Verdict, found: tuple[Finding, ...]) -> str:
-    total = len(compared.pairs) + len(compared.merges)
+    total = len(compared.pairs) + sum(merge.exact for merge in compared.merges)
     if verdict is Verdict.DIVERGED:
         return found[0].summary
     if verdict is Verdict.INCOMPARABLE:
         if not total:
             return (
                 f"No entry of the one answers an entry of the other ({len(compared.reference.entries)} and "
-                f"{len(compared.candidate.entries)} entries): these are checkpoints of different models."
+                f"{len(compared.candidate.entries)} entries): they are of different models, or kept in a way that is "
+                "not known here."
             )
         return "Some entries could not be compared, and nothing else differs."
     exact = sum(pair.relation.kind is RelationKind.EQUAL for pair in compared.pairs)
@@ -148,7 +156,7 @@ def _side(checkpoint: Checkpoint) -> CheckpointSide:
 def _counts(compared: Compared, pairing: Pairing) -> dict[str, int]:
     return {
         "paired": len(compared.pairs),
-        "merged": len(compared.merges),
+        "merged": sum(merge.exact for merge in compared.merges),
         "only_reference": len(pairing.only_reference),
         "only_candidate": len(pairing.only_candidate),
         **counts_of(list(compared.pairs)),
@@ -190,7 +198,7 @@ def _kind(full: str, pair: EntryPair | None, compared: Compared) -> tuple[Kind, 
 
 def _rows(compared: Compared) -> tuple[EntryRow, ...]:
     rows = [_row(pair) for pair in compared.pairs]
-    return (*rows, *(_merged_row(merge, compared) for merge in compared.merges))
+    return (*rows, *(_merged_row(merge, compared) for merge in compared.merges if merge.exact))
 
 
 def _row(pair: EntryPair) -> EntryRow:

@@ -17,6 +17,7 @@ from align.value_types import as_numbers
 
 ELEMENTS = 1 << 17
 """Elements that are hashed at a time: 1 MB of codes, so that they stay in a processor's cache."""
+SHORTEST_STACKED_ROW = 16
 LONGEST_ROW = 1 << 20
 """Rows of more elements have no hashes of their own: a row is hashed whole."""
 
@@ -41,7 +42,7 @@ def fingerprint(entry: Entry, dtype: str = "") -> Fingerprint:
 
     Memory: a few MB, and 8 bytes for each row and column.
     """
-    height, width = as_matrix(entry.shape)
+    height, width = _as_rows(entry.shape)
     wide = len(entry.shape) > 1 and width <= LONGEST_ROW and not entry.dtype.startswith("complex")
     step = max(ELEMENTS // width, 1) if wide else 0
     total = 0
@@ -58,6 +59,16 @@ def fingerprint(entry: Entry, dtype: str = "") -> Fingerprint:
             rows[first : first + len(matrix)] = matrix @ across
             columns += place_weights(len(matrix), first) @ matrix
     return Fingerprint(total % 2**64, rows, columns, low == high)
+
+
+def _as_rows(shape: tuple[int, ...]) -> tuple[int, int]:
+    """As `as_matrix`; of stacked matrices (the experts of a layer) each row is one, so that a single matrix has them.
+
+    Kernels of convolutions, whose last dimensions are short, stay whole.
+    """
+    if len(shape) == 3 and shape[2] >= SHORTEST_STACKED_ROW:  # noqa: PLR2004 - a stack of matrices
+        return shape[0] * shape[1], shape[2]
+    return as_matrix(shape)
 
 
 def as_matrix(shape: tuple[int, ...]) -> tuple[int, int]:

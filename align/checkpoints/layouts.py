@@ -131,7 +131,7 @@ def merged(compared: Compared) -> Iterator[Finding]:
     """Several tensors in one: a layout where the order is a usual one in every layer, else told as what it is."""
     groups: dict[tuple[str, ...], list[Merge]] = defaultdict(list)
     for merge in compared.merges:
-        if merge.exact:
+        if merge.exact or merge.merged.endswith("weight"):
             groups[(template(merge.merged)[0], order_text(merge))].append(merge)
     by_template: dict[str, list[str]] = defaultdict(list)
     for pattern, order in sorted(groups, key=lambda key: -len(groups[key])):
@@ -144,7 +144,8 @@ def merged(compared: Compared) -> Iterator[Finding]:
         wrong = odd_one or any(merge.order is PartOrder.OTHER for merge in merges)
         side = compared.candidate_word if merges[0].of_candidate else "reference"
         other = "reference" if merges[0].of_candidate else compared.candidate_word
-        parts = wording.listing([part.rpartition(".")[0] or part for part in merges[0].parts])
+        own = merges[0].parts
+        parts = wording.listing([part.rpartition(".")[0] or part for part in own]) if len(own) <= 3 else some(own)  # noqa: PLR2004
         text = (
             f"{some(names)} of the {side} {'holds' if len(names) == 1 else 'hold'} in one tensor what the {other} "
             f"keeps apart ({parts}), {order}{', transposed' if merges[0].transposed else ''}."
@@ -182,6 +183,12 @@ def order_text(merge: Merge) -> str:
     what = "rows" if merge.dimension == 0 else "columns"
     if merge.order is PartOrder.STACKED:
         order = [_short(merge.parts[part]) for part, _ in runs]
+        if len(set(order)) < len(order):
+            in_order = [part for part, _ in runs] == list(range(len(runs)))
+            return (
+                f"one behind the other, in {'the' if in_order else 'another'} order {'of' if in_order else 'than'} "
+                + ("their numbers" if in_order else "that of their numbers")
+            )
         return f"one behind the other: {', '.join(order)}"
     if merge.order is PartOrder.GROUPED:
         period = _period([part for part, _ in runs])

@@ -10,6 +10,7 @@ import numpy as np
 
 from align.checkpoint_files import Checkpoint, Entry
 from align.checkpoints.bytes_first import coarser
+from align.checkpoints.changed_merges import merges_by_name
 from align.checkpoints.contents import Fingerprint, blocks, fingerprint
 from align.checkpoints.merging import Merge, find_merges, order_of_vector
 from align.checkpoints.names import NamePair, Unpaired, Way, pair_by_name
@@ -80,6 +81,7 @@ def pair_checkpoints(reference: Checkpoint, candidate: Checkpoint) -> Pairing:
         _pair_contents(unpaired, contents)
         merges = _merges(unpaired, contents)
         _merge_vectors(unpaired, merges)
+        merges += merges_by_name(unpaired, merges)
         pair_by_learned_rules(unpaired)
         _pair_constants(unpaired, contents)
         _pair_in_order(unpaired)
@@ -133,7 +135,7 @@ def _merges(unpaired: Unpaired, contents: _Contents) -> list[Merge]:
         side = int(of_candidate)
         for merge in find_merges(contents.of(side, whole), contents.of(1 - side, parts), of_candidate=of_candidate):
             _take(unpaired, merge)
-            found.append(_in_usual_order(merge, unpaired))
+            found.append(_in_usual_order(merge))
     return found
 
 
@@ -146,10 +148,9 @@ def _take(unpaired: Unpaired, merge: Merge) -> None:
         del parts[part]
 
 
-def _in_usual_order(merge: Merge, unpaired: Unpaired) -> Merge:
-    """The parts in the order of their file, so that an order other than that shows."""
-    entries = unpaired.entries[1 - int(merge.of_candidate)]
-    places = {name: number for number, name in enumerate(entries)}
+def _in_usual_order(merge: Merge) -> Merge:
+    """The parts in the order of their names and numbers, so that an order other than that shows."""
+    places = {name: number for number, name in enumerate(sorted(merge.parts, key=_natural))}
     roles = {name: role for role, name in roles_of(merge.parts).items()}
     usual = ("q", "k", "v", "gate", "up")
     order = sorted(
@@ -164,6 +165,11 @@ def _in_usual_order(merge: Merge, unpaired: Unpaired) -> Merge:
     number = np.empty(len(order), dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     return replace(merge, parts=tuple(merge.parts[part] for part in order), owner=number[merge.owner])
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Part 10 stands behind part 2."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in name.split(".")]
 
 
 def _merge_vectors(unpaired: Unpaired, merges: list[Merge]) -> None:

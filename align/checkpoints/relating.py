@@ -34,6 +34,8 @@ from align.value_types import BIT_FLOATS, as_numbers
 RESOLUTION = 0.7 * 2.0**-24
 """The error of a sketch that was summed in float64 and kept in float32, relative to the norm."""
 
+QUANTIZED = "quantized: what its integers stand for is told by scales"
+
 _MUST_BE_EQUAL: Circumstances[TensorSource] = Circumstances()
 
 
@@ -71,6 +73,11 @@ def relate_pairs(pairs: tuple[NamePair, ...], reference: Checkpoint, candidate: 
         yield pair
 
 
+def relate_entries(names: NamePair, ours: Entry, theirs: Entry) -> EntryPair:
+    """The relation of one pair."""
+    return _relate(names, ours, theirs, BytesReader())
+
+
 def _relate(names: NamePair, ours: Entry, theirs: Entry, reader: BytesReader) -> EntryPair:
     if ours.bytes_at is None or theirs.bytes_at is None:
         return _relate_without_values(names, ours, theirs)
@@ -88,8 +95,11 @@ def _relate(names: NamePair, ours: Entry, theirs: Entry, reader: BytesReader) ->
     if not (ours.readable and theirs.readable):
         note = f"the numbers of {ours.dtype} are not read, only its bytes"
         return EntryPair(names, ours, theirs, plain(RelationKind.UNKNOWN, ours, theirs, note))
-    relation = glimpse(ours, theirs) or relate_sources(ours, theirs, _MUST_BE_EQUAL)
-    return EntryPair(names, ours, theirs, _without_chance(relation))
+    if ours.floating != theirs.floating and ours.shape == theirs.shape:
+        relation = plain(RelationKind.UNKNOWN, ours, theirs, QUANTIZED)
+    else:
+        relation = _without_chance(glimpse(ours, theirs) or relate_sources(ours, theirs, _MUST_BE_EQUAL))
+    return EntryPair(names, ours, theirs, relation)
 
 
 def plain(kind: RelationKind, ours: Entry, theirs: Entry, note: str = "") -> Relation:

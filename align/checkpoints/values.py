@@ -1,4 +1,4 @@
-"""Values that differ under names that fit: cast, scaled, corrupted, not loaded, of another step."""
+"""Values that differ under names that fit: scaled, corrupted, not loaded, of another step."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from align import wording
 from align.checkpoint_files import Entry
+from align.checkpoints.changed_merges import ORDER_UNKNOWN
 from align.checkpoints.contents import ELEMENTS, blocks
-from align.checkpoints.relating import EntryPair
+from align.checkpoints.relating import QUANTIZED, EntryPair
 from align.checkpoints.telling import Compared, capital, finding, of, some
 from align.records import Finding, Severity
 from align.relations import RelationKind, Side, describe
@@ -24,45 +25,6 @@ OTHERS = frozenset({RelationKind.NOT_LOADED, RelationKind.OTHER_SEED, RelationKi
 NEAR = frozenset({RelationKind.DRIFTED, RelationKind.WITHIN_NOISE, RelationKind.STALE})
 NEAR_NORM = 0.5
 """Values are near below this relative L2: then the cosine is above 0.86. That of independent draws is 1 and more."""
-
-
-def cast(compared: Compared) -> Iterator[Finding]:
-    """The same numbers in another dtype, rounded or not."""
-    groups: dict[tuple[str, str, str], list[EntryPair]] = defaultdict(list)
-    for pair in compared.pairs:
-        if pair.relation.kind is RelationKind.CAST:
-            groups[pair.reference.dtype, pair.candidate.dtype, pair.relation.format].append(pair)
-    for (ours, theirs, form), pairs in groups.items():
-        names = [pair.names.reference for pair in pairs]
-        subject = capital(of(len(pairs), len(compared.pairs)))
-        verb = "is" if len(pairs) == 1 else "are"
-        rounded = sum(not pair.lossless for pair in pairs)
-        if not rounded:
-            yield finding(
-                "AL306", compared.permitted(Severity.NOTE),
-                f"{subject} {verb} {wording.dtype(ours)} in the reference and {wording.dtype(theirs)} in the "
-                f"{compared.candidate_word}, with the same numbers.", "Nothing needs to be done.", names,
-            )  # fmt: skip
-            continue
-        yield finding(
-            "AL306", compared.permitted(Severity.NOTE) if compared.allow_cast else Severity.ERROR,
-            _rounded_sentence(compared, pairs, subject, verb),
-            "Convert in the dtype of the reference to lose nothing; where the rounding is wanted, compare with "
-            "`align checkpoint --allow-cast`.", names, format=form, changed=rounded,
-        )  # fmt: skip
-
-
-def _rounded_sentence(compared: Compared, pairs: Sequence[EntryPair], subject: str, verb: str) -> str:
-    first = pairs[0]
-    ours, theirs = wording.dtype(first.reference.dtype), wording.dtype(first.candidate.dtype)
-    form = wording.dtype(first.relation.format)
-    if first.relation.side is Side.REFERENCE:
-        return (
-            f"{subject} {verb} finer in the {compared.candidate_word} ({theirs}) than in the reference ({ours}): "
-            f"rounded to {form} they are the same numbers."
-        )
-    through = "" if form == theirs else f", kept as {theirs}"
-    return f"{subject} {verb} the reference's {ours} rounded to {form}{through}, and nothing else differs in them."
 
 
 def scaled(compared: Compared) -> Iterator[Finding]:
@@ -84,11 +46,15 @@ def scaled(compared: Compared) -> Iterator[Finding]:
 def corrupted(compared: Compared) -> Iterator[Finding]:
     """A few elements, a stretch, zeros to the end, NaN."""
     said: dict[str, list[str]] = defaultdict(list)
-    unlike = _unlike_and_near(compared)[0]
+    unlike = {id(pair) for pair in _unlike_and_near(compared)[0]}
+    zero: list[str] = []
     for pair in compared.pairs:
         phrase = ""
-        if pair.relation.kind in CORRUPTED and pair not in unlike:
-            phrase = _corruption(pair)
+        if pair.relation.kind in CORRUPTED and id(pair) not in unlike:
+            if pair.relation.kind is RelationKind.ALL_ZERO and pair.relation.side is Side.REFERENCE:
+                zero.append(pair.names.reference)
+            else:
+                phrase = _corruption(pair)
         start = zeros_from(pair)
         if start is not None:
             left = pair.candidate.numel - start
@@ -102,13 +68,20 @@ def corrupted(compared: Compared) -> Iterator[Finding]:
             "writes them.", names, how=phrase,
         )  # fmt: skip
 
+    if zero:
+        yield finding(
+            "AL310", Severity.ERROR,
+            f"{capital(of(len(zero), len(compared.pairs)))} {'is' if len(zero) == 1 else 'are'} all zeros in the "
+            f"reference, and not in the {compared.candidate_word}: {some(zero)}.",
+            "Look at what the reference is: weights that begin at zero, before training, or a copy that lost its "
+            "values.", zero,
+        )  # fmt: skip
+
 
 def _corruption(pair: EntryPair) -> str:
     if pair.relation.kind is RelationKind.ALL_ZERO:
         return (
-            "all zeros, which the reference is not"
-            if pair.relation.side is Side.CANDIDATE
-            else "not zero, as all of the reference is"
+            "all zeros, which the reference is not" if pair.relation.side is Side.CANDIDATE else describe(pair.relation)
         )
     if pair.relation.kind is not RelationKind.NONFINITE:
         return describe(pair.relation)
@@ -160,6 +133,9 @@ def others(compared: Compared) -> Iterator[Finding]:
         if kinds == {RelationKind.OTHER_SEED}
         else "not related to those of the reference"
     )
+    if kinds == set() and all(pair.relation.kind is RelationKind.DRIFTED for pair in pairs):
+        sizes = [pair.relation.relative_l2 for pair in pairs if pair.relation.relative_l2 is not None]
+        what = f"far from those of the reference, though they follow them ({_median(sizes)})"
     initial = sorted(
         {pair.relation.candidate.initial for pair in pairs if pair.relation.kind is RelationKind.NOT_LOADED}
     )
@@ -173,14 +149,18 @@ def others(compared: Compared) -> Iterator[Finding]:
     )  # fmt: skip
 
 
+def _median(sizes: Sequence[float]) -> str:
+    return f"relative L2 {wording.relative(statistics.median(sizes))} in the median"
+
+
 def _unlike_and_near(compared: Compared) -> tuple[list[EntryPair], list[EntryPair]]:
     """Pairs whose values are others, and those whose values are near; told together where most are others.
 
     Values around a mean, as those of a norm, are near whatever they are: they follow what the matrices say.
     """
     differing = [pair for pair in compared.pairs if pair.relation.kind in OTHERS | NEAR and zeros_from(pair) is None]
+    near = [pair for pair in differing if _is_near(pair)]
     unlike = [pair for pair in differing if not _is_near(pair)]
-    near = [pair for pair in differing if pair not in unlike]
     if unlike and len(unlike) >= len(near):
         # Biases that are zero on one side follow what the matrices say.
         return [*differing, *(pair for pair in compared.pairs if pair.relation.kind is RelationKind.ALL_ZERO)], []
@@ -237,7 +217,7 @@ def drifted(compared: Compared) -> Iterator[Finding]:
         return
     names = [pair.names.reference for pair in pairs]
     sizes = [pair.relation.relative_l2 for pair in pairs if pair.relation.relative_l2 is not None]
-    size = f" (relative L2 {wording.relative(statistics.median(sizes))} in the median)" if sizes else ""
+    size = f" ({_median(sizes)})" if sizes else ""
     what = "began with" if compared.candidate.is_capture else "holds"
     yield finding(
         "AL310", Severity.ERROR,
@@ -308,10 +288,13 @@ def unknown(compared: Compared) -> Iterator[Finding]:
     """Pairs of which nothing can be said, and why."""
     groups: dict[str, list[str]] = defaultdict(list)
     for pair in compared.pairs:
-        if pair.relation.kind is RelationKind.UNKNOWN:
+        if pair.relation.kind is RelationKind.UNKNOWN and pair.relation.note != QUANTIZED:
             groups[pair.relation.note].append(pair.names.reference)
     for why, names in groups.items():
         yield finding(
             "AL310", Severity.WARNING, f"Not compared: {some(names)} ({why or 'no values to compare'}).",
-            "Save these tensors in a plain dense form, or capture with `align capture --keep init`.", names,
+            "Split them in the order of the model that reads them, and compare the parts."
+            if why == ORDER_UNKNOWN
+            else "Save these tensors in a plain dense form, or capture with `align capture --keep init`.",
+            names,
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from align.records import Finding, Severity
+from align.records import Finding, Phase, Place, Severity
 
 SEVERITIES = tuple(Severity)
 
@@ -24,8 +24,27 @@ GRADIENTS = frozenset({"independent-origin", "gradient-norm-differs"})
 STILL = frozenset({("parameters-not-updated", "loss-stall"), ("update-lost", "loss-stall")})
 """What explains a loss that stays as a warning, too: it is told because of it."""
 
-UNSEEDED = frozenset({"batch_sampler", "distributed", "sampler", "shuffle"})
+UNSEEDED = frozenset({"batch_sampler", "distributed", "length", "sampler", "shuffle"})
 """Settings of a DataLoader that order its samples otherwise whatever the seeds are."""
+
+SUMMED = frozenset({str(Phase.GRADIENT), str(Phase.UPDATE)})
+"""Where one pass more or less in a step is the first difference, all gradients of the step follow from it."""
+
+CHANCE = frozenset({"seed-mismatch", "rng-mismatch", "dropout-mask-differs"})
+"""What makes other masks in every module that drops elements."""
+
+SET_OTHERWISE = frozenset({"module-config-differs", "train-eval-mode"})
+AT_ONE_PLACE = frozenset(
+    {
+        "backward-operator-differs",
+        "dropout-mask-differs",
+        "gradient-doubled",
+        "gradient-scaled",
+        "loss-normalization",
+        "tied-weight-broken",
+    }
+)
+"""What a module that is set otherwise explains where it makes the first difference, and nowhere else."""
 
 EXPLAINS: Mapping[str, frozenset[str]] = {
     "environment-differs": DRAWS,
@@ -34,8 +53,9 @@ EXPLAINS: Mapping[str, frozenset[str]] = {
     "hyperparameters-differ": frozenset({"optimizer-formula-differs", "optimizer-state-differs"}),
     "module-config-differs": frozenset({"origin-module", "origin-functional", "operator-differs"}),
     "train-eval-mode": frozenset({"origin-module", "origin-functional", "dropout-mask-differs"}),
+    "tied-weight-broken": frozenset({"origin-module"}),
     "layout-differs": frozenset({"operator-differs"}),
-    "seed-mismatch": WEIGHTS | DRAWS | DATA | {"origin-module"},
+    "seed-mismatch": WEIGHTS | DRAWS | DATA | {"origin-module", "origin-functional"},
     "rng-mismatch": DRAWS | DATA | {"origin-module", "gradients-not-reduced", "ranks-differ"},
     "dropout-mask-differs": frozenset({"origin-module"}),
     "duplicate-samples": frozenset({"missing-samples"}),
@@ -94,11 +114,57 @@ def explains(cause: Finding, finding: Finding) -> bool:
         return False
     if cause.severity is not Severity.ERROR:
         return (cause.severity, finding.severity) == (Severity.WARNING,) * 2 and (cause.label, finding.label) in STILL
+    if _in_one_module(cause, finding):
+        return True
     if finding.label not in EXPLAINS.get(cause.label, frozenset()) | CURVES or cause.label in CURVES:
         return False
     if cause.label == "seed-mismatch" and _set_otherwise(finding):
         return False
     return cause.where.step is None or finding.where.step is None or cause.where.step <= finding.where.step
+
+
+def _in_one_module(cause: Finding, finding: Finding) -> bool:
+    """Whether what explains the first difference explains this in the same module, or alike in another one."""
+    if finding.label == "shape-differs" and finding.severity is not Severity.ERROR:
+        return _routed(cause.where, finding.where)
+    if cause.label == "structure-differs" and cause.where.phase in SUMMED:
+        return _one_phase(cause.where, finding.where) or _later_batches(cause, finding)
+    if finding.label == "independent-origin":
+        return _alike(cause, finding)
+    if cause.label not in SET_OTHERWISE or finding.label not in AT_ONE_PLACE:
+        return False
+    inside = f"{finding.where.name}.".startswith(f"{cause.where.name}.")
+    return inside and _one_phase(cause.where, finding.where)
+
+
+def _one_phase(ours: Place, theirs: Place) -> bool:
+    return (ours.step, ours.phase) == (theirs.step, theirs.phase)
+
+
+def _routed(ours: Place, theirs: Place) -> bool:
+    """Whether a shape inside a model follows: how many tokens an expert gets depends on all that came before.
+
+    An argument of the code that is to blame may be why it is.
+    """
+    later = ours.step is not None and theirs.step is not None and ours.step <= theirs.step
+    return later and theirs.phase == Phase.FORWARD and ours.name != theirs.name
+
+
+def _alike(cause: Finding, finding: Finding) -> bool:
+    """Whether the same is true of the module of a later difference: it drops elements, has that setting or mode, too."""
+    if cause.label in CHANCE:
+        return bool(finding.evidence.get("drops"))
+    if cause.label == "module-config-differs":
+        return cause.arguments.get("attribute") in finding.evidence.get("settings", ())
+    modules = cause.evidence.get("modules", ()) if cause.label == "train-eval-mode" else ()
+    name = finding.where.name
+    return any(module.startswith("<") or f"{name}.".startswith(f"{module}.") for module in modules)
+
+
+def _later_batches(cause: Finding, finding: Finding) -> bool:
+    """Whether batches differ because one run has drawn more for the step before."""
+    later = cause.where.step is not None and finding.where.step is not None and cause.where.step < finding.where.step
+    return later and finding.label in DATA | {"data-shifted"} and finding.severity is not Severity.ERROR
 
 
 def _set_otherwise(finding: Finding) -> bool:

@@ -9,7 +9,7 @@ from align.comparison import Walk
 from align.diagnosis import weights
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
-from align.loading import left_out, tell_load
+from align.loading import left_out, rename_advice, tell_load
 from align.records import Finding
 from align.relations import Side
 
@@ -39,14 +39,8 @@ def _untold(walk: Walk) -> set[Side | None]:
 def _left_out(walk: Walk, names: tuple[str, ...], side: Side) -> Finding:
     run = walk.reference if side is Side.REFERENCE else walk.candidate
     load = left_out(run.loads) or {}
-    prefix = str(load.get("prefix", ""))
-    cure = (
-        f"Take '{prefix}' from the keys before loading"
-        if prefix and load.get("prefix_in") == "file"
-        else f"Put '{prefix}' before the keys before loading"
-        if prefix
-        else "Rename the keys as the model names them"
-    )
+    do = rename_advice(load)
+    cure = f"{do} before loading" if do else "Rename the keys as the model names them"
     return weights.finding(
         walk,
         names,

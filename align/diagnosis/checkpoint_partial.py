@@ -28,11 +28,17 @@ def find(walk: Walk) -> Iterator[Finding]:
         names,
         (CODE, LABEL),
         Words(
-            f"The {which} has loaded a part of the weights only: {wording.count(walk.weights.model.equal)} tensors are "
-            f"equal, {weights.of_total(walk, names)} were drawn anew there. No module was judged.",
+            f"The {which} has loaded a part of the weights only: {_equal(walk)} equal, "
+            f"{weights.of_total(walk, names)} {'was' if len(names) == 1 else 'were'} drawn anew there. No module was "
+            "judged.",
             "Compare the names of these tensors with the keys of the checkpoint: `strict=False`, renamed or new "
             f"modules and other shapes leave them out. Print what load_state_dict returns in the {which}. "
             f"{weights.same_weights(walk)}",
         ),
         {"side": which, "equal": walk.weights.model.equal},
     )
+
+
+def _equal(walk: Walk) -> str:
+    equal = walk.weights.model.equal
+    return f"{wording.plural(equal, 'tensor')} {'is' if equal == 1 else 'are'}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from align import wording
 from align.comparison import Walk
 from align.diagnosis import data_order, given, telling
+from align.diagnosis.batch_relation import batch_relation
 from align.diagnosis.given import Given
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
@@ -31,11 +32,13 @@ def find(walk: Walk) -> Iterator[Finding]:
         advice = "Compare how both scripts make the targets: label shift, padding, ignored index, collation."
     else:
         names = list(dict.fromkeys(given.name_of(each.pair.key) for each in found.unequal))
+        related = batch_relation(found.unequal[0].pair)
+        said = f": the candidate's {names[0]} is {related.words}" if related is not None else ""
         summary = (
             f"The batches of {wording.step(found.key.step)} differ ({wording.listing(names[:3], len(names))})"
-            f"{_how(found)}; {given.unjudged(found)}."
+            f"{_how(found)}{said}; {given.unjudged(found)}."
         )
-        advice = _advice(walk, found)
+        advice = related.advice if related is not None else _advice(walk, found)
     yield given.finding(walk, found, (CODE, LABEL), Words(summary, advice))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from align import wording
 from align.comparison import Walk
 from align.diagnosis import given
+from align.diagnosis.batch_relation import batch_relation
 from align.diagnosis.given import Given
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
@@ -24,7 +25,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     if found is None:
         return
     settings = given.loader_settings(walk)
-    sentence = _sentence(found, known=bool(settings) and given.same_data(walk))
+    sentence = _sentence(found, known=_may_choose(walk, found, settings))
     if not sentence:
         return
     settled = "set the same shuffling, sampler seed, number of workers and number of ranks in both scripts, and seed "
@@ -41,6 +42,12 @@ def find(walk: Walk) -> Iterator[Finding]:
         ),
         {"loader_settings": {name: list(pair) for name, pair in settings.items()}},
     )
+
+
+def _may_choose(walk: Walk, found: Given, settings: Mapping[str, object]) -> bool:
+    """Whether the loaders read one dataset and choose its samples otherwise; batches that look alike are not others."""
+    chosen = not given.CHOOSING_SETTINGS.isdisjoint(settings) and given.same_data(walk)
+    return chosen and batch_relation(found.unequal[0].pair) is None
 
 
 def _sentence(found: Given, *, known: bool) -> str:

@@ -120,12 +120,18 @@ def _same_settings(walk: Walk, ours: ModuleInfo, theirs: ModuleInfo) -> bool:
 
 
 def _same_mode(walk: Walk, first: Suspect) -> bool:
+    modes = modes_of(walk, first)
+    return modes is not None and modes[0] == modes[1]
+
+
+def modes_of(walk: Walk, first: Suspect) -> tuple[bool | None, bool | None] | None:
+    """Whether the call that made a first difference was in training mode in each run, None where that is not known."""
     key = first.comparison.key
     step = key.step
     answer = Places(walk.names, walk.pairing.calls, step).in_candidate((key.name, key.micro, key.call))
     modes = Modes(walk.reference_facts.get(step, ()), walk.modules).of(key.name, key.micro, key.call)
     others = Modes(walk.candidate_facts.get(step, ()), walk.candidate_modules)
-    return answer is not None and modes == others.of(*answer)
+    return (modes, others.of(*answer)) if answer is not None else None
 
 
 def _same_parameters(walk: Walk, first: Suspect) -> bool:

@@ -24,8 +24,13 @@ from align.tolerance import is_float
 LABEL_NAMES = frozenset({"label", "labels", "target", "targets", "y"})
 """What arguments are called that the loss alone reads: torch's own names, and those of libraries of models."""
 
-ORDER_SETTINGS = ("shuffle", "sampler", "batch_sampler", "generator_seed", "distributed", "num_workers")
+ORDER_SETTINGS = ("shuffle", "sampler", "batch_sampler", "generator_seed", "distributed", "num_workers", "length")
 """Settings of a DataLoader that decide the order of its samples; what else it has does not."""
+
+CHOOSING_SETTINGS = frozenset(ORDER_SETTINGS) - {"num_workers"}
+"""Those that decide which samples come first: workers only draw other numbers for what is done to a sample."""
+
+SETTING_WORDS = {"length": "length of the dataset"}
 
 MOSTLY = 0.9
 """A tensor names samples where so many of its rows are different ones, or as many as in the tensor that has most."""
@@ -210,7 +215,10 @@ def tell_settings(settings: Mapping[str, tuple[Any, Any]]) -> str:
     """` The DataLoaders are set differently: shuffle True and False.`, empty where they are not."""
     if not settings:
         return ""
-    parts = [f"{name.replace('_', ' ')} {_told(ours)} and {_told(theirs)}" for name, (ours, theirs) in settings.items()]
+    parts = [
+        f"{SETTING_WORDS.get(name, name.replace('_', ' '))} {_told(ours)} and {_told(theirs)}"
+        for name, (ours, theirs) in settings.items()
+    ]
     return f" The DataLoaders are set differently: {wording.listing(parts)}."
 
 

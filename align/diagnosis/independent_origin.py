@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from align import wording
 from align.comparison import Walk
+from align.configuration import config_differences
 from align.diagnosis import backward_cause, telling, unreduced
 from align.diagnosis.registry import rule
 from align.records import Finding, Phase, Severity
@@ -37,9 +39,21 @@ def find(walk: Walk) -> Iterator[Finding]:
             _summary(suspect, telling.users_of(walk, suspect)),
             f"Mend the first difference, capture again and compare: what is told of {places} is less sure.",
             telling.place_of(key, telling.blamed(suspect)),
-            telling.evidence_of(suspect.comparison),
+            telling.evidence_of(suspect.comparison) | _known_of(walk, suspect),
             {**telling.arguments_of(suspect), "number": number, "of": len(found)},
         )
+
+
+def _known_of(walk: Walk, suspect: Suspect) -> dict[str, Any]:
+    """What may explain it too: settings of its module that differ, and whether it drops elements at random."""
+    name = telling.blamed(suspect)
+    module = walk.modules.get(name)
+    settings = (
+        [each.attribute for each in config_differences({name: module}, walk.candidate_modules, walk.names)]
+        if module is not None
+        else []
+    )
+    return {"settings": settings, "drops": telling.is_dropout(module) or telling.dropout_inside(module) > 0.0}
 
 
 def _summary(suspect: Suspect, users: Sequence[str]) -> str:

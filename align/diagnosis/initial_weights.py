@@ -14,7 +14,7 @@ from align.drift import root_of
 from align.equality import Answer, Equality
 from align.initial_relations import name_of
 from align.records import Finding, Kind, Origin, Severity
-from align.relations import ModelKind, describe
+from align.relations import ModelKind, Side, describe
 from align.walk import Suspect, equality_comparison
 
 CODE = "AL310"
@@ -102,7 +102,7 @@ def _cause(walk: Walk, unequal: Sequence[Equality]) -> str:
     if looks_like_another_seed(walk):
         return "they look like another draw of the same distribution"
     side = walk.weights.model.side
-    if walk.weights.model.kind is ModelKind.NOT_LOADED and side is not None:
+    if walk.weights.model.kind is ModelKind.NOT_LOADED and side is not None and _vectors_at_defaults(walk, side):
         return f"the vectors of the {side} are at their defaults, as if no checkpoint had been loaded there"
     relations = [telling.relation(equality_comparison(found)) for found in unequal]
     if relations[0] and all(relation == relations[0] for relation in relations):
@@ -110,6 +110,16 @@ def _cause(walk: Walk, unequal: Sequence[Equality]) -> str:
     related = walk.weights.relations.get(name_of(unequal[0].pair.reference))
     said = f" ({describe(related)})" if related is not None and not relations[0] else relations[0]
     return f"first {_name(unequal[0])}{said}"
+
+
+def _vectors_at_defaults(walk: Walk, side: Side) -> bool:
+    """Whether most of the vectors that differ are constant on that side."""
+    sides = [
+        relation.reference if side is Side.REFERENCE else relation.candidate
+        for relation in walk.weights.relations.values()
+        if not relation.agrees and len(relation.reference.shape) == 1
+    ]
+    return 2 * sum(contents.minimum == contents.maximum for contents in sides) > len(sides)
 
 
 def _close(close: Sequence[Equality], total: int) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from align import wording
+from align.asked_steps import none_of_asked, within
 from align.diagnosis.causes import in_order
 from align.diagnosis.registry import JOB_RULES, RUN_RULES
 from align.errors import ComparisonError
@@ -32,7 +33,7 @@ def inspect(views: Sequence[RunView]) -> InspectResult:
     job = Job(tuple(Inspection(view) for view in views))
     findings = in_order([*_of_runs(job), *JOB_RULES.findings(job)])
     replies = graded(_replies(job), findings)
-    verdict = _verdict(findings, replies)
+    verdict = _verdict(views, findings, replies)
     first = views[0]
     wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
     return InspectResult(
@@ -74,10 +75,12 @@ def _replies(job: Job) -> tuple[Reply, ...]:
     return (*own, *(question(job) for question in JOB_QUESTIONS)) if len(job.ranks) > 1 else tuple(own)
 
 
-def _verdict(findings: Sequence[Finding], replies: Sequence[Reply]) -> Health:
-    """Unhealthy with an error; healthy where at least one question found all well."""
+def _verdict(views: Sequence[RunView], findings: Sequence[Finding], replies: Sequence[Reply]) -> Health:
+    """Unhealthy with an error; healthy where at least one question found all well, and not by the timeline alone."""
     if any(finding.severity is Severity.ERROR for finding in findings):
         return Health.UNHEALTHY
+    if not any(view.steps for view in views):
+        return Health.UNKNOWN
     return Health.HEALTHY if any(reply.state is State.GOOD for reply in replies) else Health.UNKNOWN
 
 
@@ -87,6 +90,15 @@ def _summary(views: Sequence[RunView], verdict: Health, findings: Sequence[Findi
     scope = f"{wording.count(seen)} {'step' if seen == 1 else 'steps'}, of which {wording.count(captured)} captured"
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     also = f"; {wording.count(warnings)} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+    if verdict is Health.UNKNOWN and not any(view.steps for view in views):
+        why = none_of_asked(views[0].run)
+        none = f"No step was captured, since the capture holds {why}" if why else f"No step was captured ({scope})"
+        seen_wrong = wording.plural(warnings, "warning") if warnings else "nothing wrong"
+        again = within(views[0].run) if why else "--steps 0:3"
+        return (
+            f"{none}. The timeline alone tells {seen_wrong}, and not whether the run is healthy; capture it again with "
+            f"{again}."
+        )
     if verdict is Health.UNKNOWN and warnings:
         return f"Whether this run is healthy cannot be told ({scope}): no question found all well{also}."
     if verdict is Health.UNKNOWN:

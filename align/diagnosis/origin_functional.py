@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import added_tensor, backward_cause, forward_cause, loss_cause, telling, unreduced
+from align.diagnosis import added_tensor, backward_cause, dropout_mask, forward_cause, loss_cause, telling, unreduced
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Kind, Origin, Phase, Severity
 from align.units import SCRIPT
@@ -42,7 +42,10 @@ def find(walk: Walk) -> Iterator[Finding]:
     elif handed:
         summary, advice = _tell_handed(first, other), _advise_handed(first, other)
     else:
-        summary, advice = f"{_summary(first, users)}{_argument(walk, first)}", _advice(first, users)
+        summary, advice = (
+            f"{_summary(first, users)}{_argument(walk, first)}{_drawn(walk, first)}",
+            _advice(first, users),
+        )
         summary, advice = f"{summary}{added_tensor.told(walk)}", added_tensor.advice(walk) or advice
     yield Finding(
         CODE,
@@ -54,6 +57,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         evidence,
         {**telling.arguments_of(first), "parent": first.owner, "child": key.name, **_arguments_of_other(other)},
     )
+
+
+def _drawn(walk: Walk, first: Suspect) -> str:
+    """A sentence, begun with a blank, where random numbers of two kinds of device may be all that differs."""
+    if walk.reference.device_type == walk.candidate.device_type or not dropout_mask.draws_between(walk):
+        return ""
+    name = telling.code_name(first.owner)
+    return f" The code of {name} may draw random numbers, and two kinds of device never draw the same."
 
 
 def _is_handed_by_script(first: Suspect) -> bool:

@@ -35,8 +35,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         Severity.ERROR,
         telling.statistics_summary(first)
         if first.statistics_only
-        else f"{_summary(walk, first)}{added_tensor.told(walk)}"
-        f"{wrong_elements.told(walk.wrong_part)}",
+        else f"{_summary(walk, first)}{added_tensor.told(walk)}{wrong_elements.told(walk.wrong_part)}",
         telling.STATISTICS_ADVICE
         if first.statistics_only
         else added_tensor.advice(walk) or _advice(walk, first, classes),

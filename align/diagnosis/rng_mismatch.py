@@ -8,7 +8,7 @@ from typing import NamedTuple
 from align import wording
 from align.comparison import Walk
 from align.diagnosis import given, telling
-from align.diagnosis.dropout_mask import zero_shares
+from align.diagnosis.dropout_mask import rate_inside, zero_shares
 from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Finding, Phase, Severity, TensorKey
@@ -77,6 +77,8 @@ def _random_difference(walk: Walk) -> Random | None:
     key = walk.first.comparison.key
     if zero_shares(walk) is not None:
         return Random(key, f"{telling.opening(key)}: {key.name} then drops other elements")
+    if rate_inside(walk):
+        return Random(key, f"{telling.opening(key)}: {key.name} then drops other elements inside")
     found = given.first_difference(walk)
     if found is None or not given.parts_here(walk, found) or found.kind not in RANDOM_ORDER:
         return None

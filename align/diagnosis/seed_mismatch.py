@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from align import sketch, wording
 from align.comparison import Walk
 from align.diagnosis import given, telling
+from align.diagnosis.dropout_mask import draws_between, rate_inside
 from align.diagnosis.registry import rule
 from align.diagnosis.structure_differs import draws_other_numbers
 from align.pairing import Pair
@@ -112,7 +113,11 @@ def _telling_seeds(walk: Walk, *, drawn_again: bool) -> dict[str, tuple[object, 
 def _though(walk: Walk, seeds: Mapping[str, object]) -> str:
     """A remark on seeds that agree all the same: one run has drawn more before, or on another kind of device."""
     ours, theirs = walk.reference.seeds.get("torch"), walk.candidate.seeds.get("torch")
-    return f", though the last seed of torch is {ours} in both" if not seeds and ours is not None and ours == theirs else ""
+    return (
+        f", though the last seed of torch is {ours} in both"
+        if not seeds and ours is not None and ours == theirs
+        else ""
+    )
 
 
 def _batch_differs(walk: Walk) -> bool:
@@ -138,7 +143,8 @@ def _severity(walk: Walk, *, drawn_again: bool, only_states: bool) -> Severity:
         return Severity.WARNING
     if _batch_differs(walk):
         return Severity.ERROR
-    return Severity.ERROR if _masks_differ(walk, walk.first.comparison) else Severity.WARNING
+    by_masks = _masks_differ(walk, walk.first.comparison) or rate_inside(walk) > 0.0 or draws_between(walk)
+    return Severity.ERROR if by_masks else Severity.WARNING
 
 
 def _masks_differ(walk: Walk, comparison: Comparison) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import telling, unreduced
 from align.diagnosis.other_class import other_class
 from align.diagnosis.registry import rule
 from align.pairing import ASIDE
@@ -26,6 +26,12 @@ ADVICE = (
 CALLS_ADVICE = (
     "Compare how often both scripts call the model and its modules: warm-up passes, repeated calls, micro-batches."
 )
+PASSES_ADVICE = (
+    "Compare how many micro-batches both scripts accumulate for one optimizer.step, and whether one of them leaves an "
+    "update out: a condition, a last incomplete group, a step that raises or is skipped."
+)
+
+SUMMED = frozenset({Phase.GRADIENT, Phase.UPDATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +69,12 @@ def _structure(
 ) -> Finding:
     summary = f"The structure of the runs differs: {wording.listing(list(_parts(names, made)))}."
     cause, sure = _cause(walk, names)
+    passes = _other_passes(walk, made)
+    if passes:
+        cause, sure = passes, True
     by_code = sure and walk.first is not None and walk.first.origin is Origin.FUNCTIONAL
-    told = [cause, summary] if by_code else [summary, cause]
-    advice = ADVICE if any(names) else CALLS_ADVICE
+    told = [cause, summary] if by_code or passes else [summary, cause]
+    advice = PASSES_ADVICE if passes else ADVICE if any(names) else CALLS_ADVICE
     if walk.first is None:
         advice = f"Nothing that could be compared differs because of it. {advice}"
     return Finding(
@@ -85,6 +94,33 @@ def _structure(
         },
         {"only_reference": len(names[0]), "only_candidate": len(names[1])},
     )
+
+
+def _other_passes(walk: Walk, made: tuple[Unanswered, Unanswered]) -> str:
+    """Why gradients differ first in a step that has more passes in one run: they are sums over all of them."""
+    first = walk.first
+    if first is None or first.kind is not Kind.VALUE or first.comparison.key.phase not in SUMMED:
+        return ""
+    if unreduced.is_known(walk):
+        return ""  # One process goes through what several ranks share.
+    key = first.comparison.key
+    counts = [len(_passes(walk, key.step, side)) for side in SIDES]
+    if counts[0] == counts[1] or not any(each.micros for each in made):
+        return ""
+    passes = [wording.plural(count, "micro-step") for count in counts]
+    return (
+        f"{wording.step(key.step).capitalize()} has {passes[0]} in the reference and {passes[1]} in the candidate "
+        "before the optimizer steps, and gradients add up over all of them: "
+        f"{telling.tensor(key)} is the first that differs "
+        f"({telling.amount(first.comparison)})."
+    )
+
+
+def _passes(walk: Walk, step: int, side: str) -> set[int]:
+    here = side == SIDES[0]
+    keys = {each.reference.key if here else each.candidate.key for each in walk.comparisons}
+    keys |= set(walk.only_reference if here else walk.only_candidate)
+    return {key.micro for key in keys if (key.step, key.phase) == (step, Phase.FORWARD)}
 
 
 def _parts(names: tuple[tuple[str, ...], tuple[str, ...]], made: tuple[Unanswered, Unanswered]) -> Iterator[str]:

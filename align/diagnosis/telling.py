@@ -52,6 +52,18 @@ class Words(NamedTuple):
     advice: str
 
 
+def dropout_inside(module: ModuleInfo | None) -> float:
+    """The largest rate at which a module that is no dropout itself drops elements (attention, LSTM), 0 of others."""
+    if module is None or is_dropout(module):
+        return 0.0
+    rates = [
+        value
+        for name, value in module.config.items()
+        if "drop" in name.rpartition(".")[2].lower() and isinstance(value, float) and 0.0 < value < 1.0
+    ]
+    return max(rates, default=0.0)
+
+
 def place_of(key: TensorKey, name: str | None = None) -> Place:
     """The place of a record, or of other code at the same point, which has no slot and no call of that record."""
     if name is None or name == key.name:

@@ -23,14 +23,13 @@ PAIR = 2
 """Of two ranks, what the other one adds is known from the sum and the own part."""
 
 RESIDUAL = 1e-3
-"""What a mixture leaves unexplained: 2e-7 in float32 gradients of 3 jobs, 0.3 and more where another rank's gradients
-differ themselves."""
+"""What a mixture may leave unexplained: float32 leaves some unit roundoffs, another gradient leaves most of itself."""
 
 ALIKE = 0.999
 """The cosine from which on two gradients are one up to a factor, and no parts of a mixture can be told."""
 
 CHANGED = 0.01
-"""A reduction changes the gradients of a rank by more: by 0.6 to 1.6 in 8 jobs."""
+"""A reduction changes the gradients of a rank by more, since the samples of the ranks differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,9 @@ BY_KIND: Mapping[RelationKind, str] = {
 }
 
 ALIKE = 10.0
-"""Buffers of another step are as far away as the weights of that step, up to this factor; a table that is made otherwise
-is not."""
+"""Buffers of another step are as far away as the weights of that step, up to this factor; other tables are not."""
+
+LEFT_AT_DEFAULTS = frozenset({ModelKind.NOT_LOADED, ModelKind.PARTIALLY_LOADED})
 
 DRAWN_ANEW = frozenset(
     {RelationKind.OTHER_SEED, RelationKind.UNRELATED, RelationKind.NOT_LOADED, RelationKind.ALL_ZERO}
@@ -98,15 +99,9 @@ def _of_the_model(walk: Walk, unequal: Sequence[str]) -> dict[str, str]:
     model = walk.weights.model
     if missed_side(walk, unequal) is not None:
         return dict.fromkeys(unequal, PARTIALLY)
-    at_defaults = model.side in OTHER and _was_loaded(walk, OTHER[model.side])
-    at_defaults = at_defaults and not (model.side in OTHER and _filled_all(walk, model.side))
-    trained = walk.weights.trained
-    if at_defaults and model.kind is ModelKind.PARTIALLY_LOADED and trained and trained.isdisjoint(model.names):
-        at_defaults = False  # running statistics that were reset are buffers that differ
-    if model.kind is ModelKind.NOT_LOADED and at_defaults:
-        return dict.fromkeys(model.names, NOT_LOADED)
-    if model.kind is ModelKind.PARTIALLY_LOADED and at_defaults and _shares_trained(walk):
-        return dict.fromkeys(model.names, PARTIALLY)
+    at_defaults = _at_defaults(walk, model.side) if model.side in OTHER and model.kind in LEFT_AT_DEFAULTS else {}
+    if at_defaults:
+        return at_defaults
     if walk.weights.keys_moved:
         return dict.fromkeys((name for pair in model.keys for name in pair), KEYS)
     drawn = [name for name, relation in walk.weights.relations.items() if relation.kind in DRAWN_ANEW]
@@ -159,32 +154,53 @@ def left_out_side(walk: Walk) -> Side | None:
     return None if ours == theirs else Side.REFERENCE if ours else Side.CANDIDATE
 
 
+def _at_defaults(walk: Walk, side: Side) -> dict[str, str]:
+    """The labels where the tensors that differ stand on one side as a new model has them.
+
+    That side was given all of its tensors: then they are so in the file, or were set after it was loaded. Running
+    statistics alone, that were reset, are buffers that differ.
+    """
+    model = walk.weights.model
+    if _no_optimizer_trains(walk, model.names):
+        return {}
+    if _filled_all(walk, side):
+        return dict.fromkeys(model.names, REST)
+    if not _was_loaded(walk, OTHER[side]):
+        return {}
+    if model.kind is ModelKind.NOT_LOADED:
+        return dict.fromkeys(model.names, NOT_LOADED)
+    return dict.fromkeys(model.names, PARTIALLY) if _shares_trained(walk) else {}
+
+
+def _no_optimizer_trains(walk: Walk, names: Sequence[str]) -> bool:
+    trained = walk.weights.trained
+    return bool(trained) and trained.isdisjoint(names)
+
+
 def missed_side(walk: Walk, unequal: Sequence[str]) -> Side | None:
-    """The only run whose `load_state_dict` was not given just the tensors that differ; None where there is none.
+    """The only run whose `load_state_dict` was not given the tensors that differ, and no others; None of none.
 
     The other run loaded the same class of module and missed nothing.
     """
-    loads = [{str(load.get("class")): load for load in first_loads(run.loads)} for run in (walk.reference, walk.candidate)]
-    for side, mine, other in ((Side.REFERENCE, *loads), (Side.CANDIDATE, *reversed(loads))):
+    loads = (first_loads(walk.reference.loads), first_loads(walk.candidate.loads))
+    sides = [{str(load.get("class")): load for load in each} for each in loads]
+    for side, mine, other in ((Side.REFERENCE, *sides), (Side.CANDIDATE, *reversed(sides))):
         for name, load in mine.items():
-            missing = int(load.get("missing") or 0)
-            examples = set(load.get("missing_examples") or ())
-            complete = name in other and not other[name].get("missing") and not load.get("unexpected")
-            if complete and missing >= len(unequal) and examples and set(unequal) <= _missed(load, unequal):
+            if name in other and not other[name].get("missing") and _misses(load, unequal):
                 return side
     return None
 
 
-def _missed(load: Mapping[str, Any], unequal: Sequence[str]) -> set[str]:
-    """The tensors that a load missed, as far as it has kept their names: all that differ where it kept a part."""
-    examples = set(load["missing_examples"])
-    if len(examples) == int(load["missing"]):
-        return examples
-    return set(unequal) if examples <= set(unequal) else examples
+def _misses(load: Mapping[str, Any], unequal: Sequence[str]) -> bool:
+    """Whether what differs is what a load was not given, as far as it has kept the names of that."""
+    examples = set(load.get("missing_examples") or ())
+    if not examples or load.get("unexpected") or int(load["missing"]) < len(unequal):
+        return False
+    return examples <= set(unequal) or (len(examples) == int(load["missing"]) and set(unequal) <= examples)
 
 
 def _filled_all(walk: Walk, side: Side) -> bool:
-    """Whether a run was given all of its initial tensors by one `load_state_dict`: none can be as it was drawn before."""
+    """Whether one `load_state_dict` gave a run all of its initial tensors: none is as it was drawn before."""
     run = walk.reference if side is Side.REFERENCE else walk.candidate
     return any(
         not load.get("missing") and int(load.get("keys") or 0) - int(load.get("unexpected") or 0) >= len(walk.initial)

@@ -19,9 +19,12 @@ def unusable(view: RunView) -> str:
     captured = [rows[step] for step in view.steps if step in rows]
     if len(captured) < len(view.steps) or not all(row.skipped or row.nonfinite for row in captured):
         return ""
+    usable = [row.step for row in view.timeline if not row.skipped and not row.nonfinite]
+    then = f"; capture others, such as --steps {max(usable[0] - 1, 0)}:{usable[0] + 2}" if usable else ""
     if all(row.skipped for row in captured):
-        return f"all captured steps were skipped ({wording.steps(view.steps)}); capture later steps."
-    return f"no captured step is finite ({wording.steps(view.steps)})."
+        which = f"all captured steps were skipped ({wording.steps(view.steps)})" if usable else "every step was skipped"
+        return f"{which}{then}."
+    return f"no captured step is finite ({wording.steps(view.steps)}){then}."
 
 
 def lacking(view: RunView, phases: Iterable[Phase]) -> str:

@@ -90,9 +90,10 @@ class Learning:
     `moves` are those of steps that were not skipped, whose parameters before and after are known; `gradients` how
     many gradients were seen, and `zero_steps` the steps in which every one of them was 0. `loose` are parameters that
     get a gradient and that no optimizer of the captured steps has; `idle` those that an optimizer has and that never
-    get one other than 0. `strangers` says that the optimizer trains what belongs to no module, so that it cannot be
-    told what moves. `untaken` are the steps at whose end the optimizer took no gradient at all, though that would have
-    been seen, and all of its parameters stayed as they were; `cleared` says that backward made gradients for them.
+    get one other than 0, `zeroed` those of them that get one. `strangers` says that the optimizer trains what belongs
+    to no module, so that it cannot be told what moves. `untaken` are the steps at whose end the optimizer took no
+    gradient at all, though that would have been seen, and all of its parameters stayed as they were; `cleared` says
+    that backward made gradients for them.
     """
 
     moves: tuple[Move, ...] = ()
@@ -101,6 +102,7 @@ class Learning:
     zero_steps: tuple[int, ...] = ()
     loose: tuple[Owner, ...] = ()
     idle: tuple[Owner, ...] = ()
+    zeroed: tuple[Owner, ...] = ()
     grouped: int = 0
     trained: int = 0
     strangers: bool = False
@@ -120,6 +122,7 @@ def learning_of(view: RunView) -> Learning:
     numbers = tuple(step for step in view.steps if step not in skipped)
     moves: list[Move] = []
     taken: dict[Owner, None] = {}
+    seen: dict[Owner, None] = {}
     grouped: dict[Owner, None] = {}
     zero_steps, gradients = [], 0
     for number in numbers:
@@ -131,10 +134,11 @@ def learning_of(view: RunView) -> Learning:
         if norms and not any(norms):
             zero_steps.append(number)
         taken.update(dict.fromkeys(owner for owner, record in found.items() if _norm(record) > 0.0))
+        seen.update(dict.fromkeys(owner for owner, record in found.items() if record.stats is not None))
         grouped.update(dict.fromkeys(_members(groups)))
         before = parameters_before(view, number)
         moves += _moves(step, before, found, groups)
-    strangers = any(name == STRANGERS for name, _ in taken)
+    strangers = any(name == STRANGERS for name, _ in grouped) and not _strangers_rest(view, numbers, taken)
     untaken = tuple(number for number in numbers if _took_nothing(view, number))
     return Learning(
         moves=tuple(moves),
@@ -143,6 +147,7 @@ def learning_of(view: RunView) -> Learning:
         zero_steps=tuple(zero_steps),
         loose=tuple(owner for owner in taken if owner not in grouped) if grouped and not strangers else (),
         idle=tuple(owner for owner in grouped if owner not in taken) if gradients else (),
+        zeroed=tuple(owner for owner in grouped if owner in seen and owner not in taken),
         grouped=len(grouped),
         trained=sum(owner in grouped for owner in taken),
         strangers=strangers,
@@ -150,6 +155,18 @@ def learning_of(view: RunView) -> Learning:
         untaken=untaken,
         cleared=any(owner in grouped for owner in taken),
     )
+
+
+def _strangers_rest(view: RunView, numbers: Iterable[int], taken: Iterable[Owner]) -> bool:
+    """Whether what belongs to no module is known to have got no gradient and to have stayed as it was."""
+    if any(name == STRANGERS for name, _ in taken):
+        return False
+    moved = []
+    for number in numbers:
+        before, after = parameters_before(view, number), by_owner(view.step(number).by_phase[Phase.PARAM])
+        both = [owner for owner in after if owner[0] == STRANGERS and owner in before]
+        moved += [_change(before[owner], after[owner]) for owner in both]
+    return bool(moved) and all(change is not None and change.unchanged for change in moved)
 
 
 def _took_nothing(view: RunView, number: int) -> bool:

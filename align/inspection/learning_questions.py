@@ -5,6 +5,7 @@ from __future__ import annotations
 from align import wording
 from align.inspection.inspection import Inspection
 from align.inspection.lacking import lacking, unusable
+from align.inspection.learning import Learning
 from align.inspection.stall import guessing, is_constant
 from align.inspection.step_times import FEWEST
 from align.optimizer_replay import KNOWN_KINDS, groups_of
@@ -106,11 +107,25 @@ def parameters(inspection: Inspection) -> Reply:
             PARAMETERS, State.UNKNOWN, f"Whether the parameters move cannot be told: {_why_unmoved(inspection)}"
         )
     moved, owners = {move.owner for move in due if not move.unchanged}, {move.owner for move in due}
-    idle = f" {wording.plural(len(learning.idle), 'parameter')} of the optimizer got none." if learning.idle else ""
-    told = f"{wording.count(len(moved))} of {wording.plural(len(owners), 'parameter')} with a gradient moved.{idle}"
+    gradient = "a gradient other than 0" if learning.zeroed else "a gradient"
+    told = (
+        f"{wording.count(len(moved))} of {wording.plural(len(owners), 'parameter')} with {gradient} moved."
+        f"{_idle(learning)}"
+    )
     if not moved:
         told = f"{told} Whether the optimizer was to move them in these steps cannot be told."
-    return Reply(PARAMETERS, State.GOOD if moved else State.UNKNOWN, told)
+    elif len(learning.zeroed) > len(moved):
+        told = f"{told} Whether that is meant cannot be told."
+    else:
+        return Reply(PARAMETERS, State.GOOD, told)
+    return Reply(PARAMETERS, State.UNKNOWN, told)
+
+
+def _idle(learning: Learning) -> str:
+    """How many parameters of the optimizer got gradients of zeros, and how many none at all, after a blank."""
+    zeros, none = len(learning.zeroed), len(learning.idle) - len(learning.zeroed)
+    told = f" {wording.plural(zeros, 'parameter')} of the optimizer got gradients that are all 0." if zeros else ""
+    return f"{told} {wording.plural(none, 'parameter')} of the optimizer got no gradient." if none else told
 
 
 def _whose(cause: str) -> str:

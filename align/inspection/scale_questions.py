@@ -19,6 +19,9 @@ FEWEST_SKIPS = 3
 NEGLIGIBLE = 1e-4
 """Every number is rounded by more in float16."""
 
+LARGEST = 2.0**24
+"""A greater loss scale is not named: torch's scaler begins at 2^16, and its growth hardly ever needs more."""
+
 ROWS = 40
 """A table of more rows is no longer read."""
 
@@ -41,7 +44,7 @@ def loss_scale(inspection: Inspection) -> Reply:
             f"{told} The last steps are skipped too: whether a scale was found in the end cannot be told before the "
             "run has made more steps.",
         )
-    return Reply(LOSS_SCALE, State.GOOD, f"{told}{_odd(found.problems)}")
+    return Reply(LOSS_SCALE, State.ODD if found.problems else State.GOOD, f"{told}{_odd(found.problems)}")
 
 
 def fp16_range(inspection: Inspection) -> Reply:
@@ -152,8 +155,11 @@ def tell_scales(step: StepUnderflow) -> str:
     """A sentence on the loss scales that would fit, after a blank."""
     lowest = max(step.lowest, 1.0)
     if step.lost or not lowest <= step.highest:
-        return f" Scales up to {_scale(step.highest)} leave room above." if step.highest > 0.0 else ""
-    return f" Loss scales from {_scale(lowest)} to {_scale(step.highest)} would hold these gradients."
+        return f" Scales up to {_scale(min(step.highest, LARGEST))} leave room above." if step.highest > 0.0 else ""
+    highest = max(lowest, min(step.highest, LARGEST))
+    if lowest == highest:
+        return f" A loss scale of {_scale(lowest)} would hold these gradients."
+    return f" Loss scales from {_scale(lowest)} to {_scale(highest)} would hold these gradients."
 
 
 def tables(inspection: Inspection) -> tuple[Table, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from align import wording
 from align.inspection.inspection import Inspection
 from align.loading import first_loads, left_out
@@ -23,16 +26,30 @@ def checkpoint(inspection: Inspection) -> Reply:
             f"{wording.count(int(found['missing']))} parameters and buffers were not filled: the keys begin with "
             f"'{found['prefix']}' on one side only.",
         )
-    keys = wording.plural(sum(int(load["keys"]) for load in loads), "key")
+    if found is not None and found.get("renamed"):
+        return Reply(
+            CHECKPOINT,
+            State.BAD,
+            f"{wording.plural(int(found['missing']), 'parameter or buffer', 'parameters and buffers')} were not "
+            f"filled: the checkpoint says '{found['renamed']}' where the model says '{found['renamed_to']}'.",
+        )
+    given = sum(int(load["keys"]) for load in loads)
+    keys = wording.plural(given, "key")
     missing, unexpected = (sum(int(load[name]) for load in loads) for name in ("missing", "unexpected"))
     if missing or unexpected:
         return Reply(
             CHECKPOINT,
             State.UNKNOWN,
-            f"Whether what was left out is meant cannot be told: of {keys} the model has not "
-            f"{wording.count(unexpected)}, and {wording.count(missing)} of its own were not given.",
+            f"Whether what was left out is meant cannot be told: the model knows {wording.count(given - unexpected)} "
+            f"of the {keys} that it was given and misses {wording.count(missing)} of its own{_such_as(loads)}.",
         )
     return Reply(CHECKPOINT, State.GOOD, f"All {keys} of the checkpoint were taken, and none was missing.")
+
+
+def _such_as(loads: Sequence[Mapping[str, Any]]) -> str:
+    """The first name that was missing."""
+    names = [name for load in loads for name in load.get("missing_examples", ())]
+    return f" (such as {names[0]})" if names else ""
 
 
 def data(inspection: Inspection) -> Reply:

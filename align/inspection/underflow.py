@@ -25,9 +25,8 @@ WARNING_SHARE = 0.05
 FLUSH_ELEMENTS = 1000
 """Where so many elements lie in the octave above the subnormals, about as many lie below it."""
 
-DUST = 4.0
-"""A number of so many of the smallest steps is rounded by an eighth, or was; of a tensor that holds no greater ones
-little is left."""
+DUST = 1.5
+"""Of a tensor whose greatest number is the smallest that there is, nothing but zeros and that one number is left."""
 
 NO_SCALE = 2.0**-10
 """Below this loss scale the gradient of the loss itself can be 0 in float16 though the loss is not."""
@@ -231,13 +230,13 @@ def _last_before_zeros(step: StepView, quantum: float) -> tuple[TensorRecord, fl
         return None
     error = error_of(last, quantum)
     if error is None:
-        error = 1.0 if _is_dust(last, quantum) else 0.0
+        error = 1.0 if quantum == QUANTUM and _is_dust(last) else 0.0
     return last, error
 
 
-def _is_dust(record: TensorRecord, quantum: float) -> bool:
-    """Whether few elements are left and the greatest of them is one of the smallest numbers that there are."""
-    return record.stats is not None and 0.0 < record.stats.absolute_maximum <= DUST * quantum
+def _is_dust(record: TensorRecord) -> bool:
+    """Whether the greatest element is the smallest number that there is; one that is not subnormal is as fine as any."""
+    return record.stats is not None and 0.0 < record.stats.absolute_maximum <= DUST * QUANTUM
 
 
 def _has_numbers(step: StepView, name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from align import wording
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
-from align.loading import left_out, tell_load
+from align.loading import left_out, rename_advice, tell_load
 from align.records import INIT_STEP, Finding, Phase, Place, Severity
 
 CODE = "AL303"
@@ -17,16 +17,19 @@ LABEL = "checkpoint-keys"
 
 @run_rule(CODE, LABEL, rank=20)
 def find(inspection: Inspection) -> Iterator[Finding]:
-    """A load before the first step whose keys would fit but for a prefix: an error where none of them was taken.
+    """A load before the first step whose keys would fit but for a prefix or a renamed part of the names.
 
-    Keys that are missing and keys too many without such a prefix are a note: a new head on an old body has both.
+    It is an error where none of them was taken, and where more than half of the names have the renamed part. Keys that
+    are missing and keys too many without such a prefix or part are a note: a new head on an old body has both.
     """
     load = left_out(inspection.view.run.loads)
     if load is None:
         return
     prefix, explained = load.get("prefix"), int(load.get("prefix_explains", 0))
     nothing = explained == load["missing"] == load["unexpected"] == load["keys"]
-    severity = Severity.ERROR if nothing else Severity.WARNING if prefix else Severity.NOTE
+    most = bool(load.get("renamed")) and 2 * explained > load["keys"]
+    told = prefix or load.get("renamed")
+    severity = Severity.ERROR if nothing or most else Severity.WARNING if told else Severity.NOTE
     yield Finding(
         CODE,
         LABEL,
@@ -47,11 +50,10 @@ def _opening(load: Mapping[str, Any], *, nothing: bool) -> str:
 
 
 def _advice(load: Mapping[str, Any]) -> str:
-    prefix = load.get("prefix")
-    if not prefix:
+    do = rename_advice(load)
+    if not do:
         return (
             "Nothing to do where a new part is put on an old model. Else rename the keys, and load with "
             "`strict=True`, which refuses keys that do not fit."
         )
-    do = f"Take '{prefix}' from the keys" if load.get("prefix_in") == "file" else f"Put '{prefix}' before the keys"
     return f"{do} before loading, and load with `strict=True`, which refuses keys that do not fit."

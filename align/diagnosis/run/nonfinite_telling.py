@@ -163,6 +163,9 @@ def arguments(start: Start) -> dict[str, Any]:
 def look_advice(start: Start) -> str:
     """How to see the values of the step in which it starts."""
     name = blamed(start) or start.key.name
+    if start.origin is Origin.FUNCTIONAL:
+        # The values that its code had are those of the children; of the whole model that is all of them.
+        name = start.key.name if name.startswith("<") else f"{name}*"
     step = max(start.key.step, 0)
     return (
         f"To see its values, run `align capture --steps {step}:{step + 1} --detail tensors --modules '{name}'`, then "
