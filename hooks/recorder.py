@@ -158,15 +158,7 @@ class Recorder:
         self.initial = InitialState(self)
         self.roots = Roots()
         self.timeline = Timeline(self.writer)
-        self.calls = CallWatch(self)
-        self.batches = BatchWatch(self, self.start.batches)
-        self.checkpoints = CheckpointWatch(self)
-        self.gradients = GradientWatch(self)
-        self.optimizers = OptimizerWatch(self)
-        self.scalers = ScalerWatch(self)
-        self.clips = ClipWatch(self)
-        self.loads = LoadWatch(self)
-        self.losses = LossWatch(self)
+        self._make_watches()
         self.start.begin()
         self.fallbacks = FallbackWatch()
         self.fallbacks.open()
@@ -185,6 +177,18 @@ class Recorder:
         _active.append(self)
         self.closed = False
         return self
+
+    def _make_watches(self) -> None:
+        """What looks at one kind of event each."""
+        self.calls = CallWatch(self)
+        self.batches = BatchWatch(self, self.start.batches)
+        self.checkpoints = CheckpointWatch(self)
+        self.gradients = GradientWatch(self)
+        self.optimizers = OptimizerWatch(self)
+        self.scalers = ScalerWatch(self)
+        self.clips = ClipWatch(self)
+        self.loads = LoadWatch(self)
+        self.losses = LossWatch(self)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -123,7 +123,7 @@ def test_benign_preset_moves_every_gradient_a_little(knobs: dict[str, Any]) -> N
 
 @pytest.fixture(scope="module")
 def faults() -> dict[str, Any]:
-    return answer(as_it_is("injected_faults"))
+    return answer(run_python("-m", "npu_sim_checks.injected_faults"))
 
 
 def test_every_action_makes_the_result_that_it_names(faults: dict[str, Any]) -> None:

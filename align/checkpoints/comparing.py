@@ -28,6 +28,8 @@ Rule: TypeAlias = Callable[[Compared], Iterator[Finding]]
 
 _SEVERITIES = tuple(Severity)
 MOVED_WEIGHTS = ("AL301", "AL302", "AL310")
+NOT_LOADED = ("AL301", "AL302")
+ZEROS = "all zeros"
 
 
 def compare_checkpoints(
@@ -96,14 +98,29 @@ def _findings(compared: Compared) -> tuple[Finding, ...]:
 
 
 def _folded(found: list[Finding]) -> Iterator[Finding]:
-    """States of an optimizer that have other values follow from weights that have, and stand behind them."""
+    """The findings, what follows from weights that are others behind the one that tells so."""
     cause = next((one for one in found if one.code in MOVED_WEIGHTS and one.severity is Severity.ERROR), None)
-    follow = [one for one in found if cause is not None and "changed" in one.evidence and one.code == "AL701"]
+    follow = [one for one in found if cause is not None and one is not cause and _follows(one, cause)]
     for one in found:
         if one not in follow:
             yield one
         if cause is not None and one is cause:
             yield from (replace(each, explained_by=cause.code) for each in follow)
+
+
+def _follows(one: Finding, cause: Finding) -> bool:
+    """Whether a finding follows from weights that were not loaded, or that moved on.
+
+    What a run drew by itself is near to a checkpoint that was trained from the same draw, equal where it was frozen,
+    and zero where an initialisation is.
+    """
+    if one.code == "AL701":
+        return "changed" in one.evidence
+    if cause.code not in NOT_LOADED:
+        return False
+    return one.code in {"AL307", "AL310"} or (
+        one.code == "AL313" and str(one.evidence.get("how", "")).startswith(ZEROS)
+    )
 
 
 def _without(compared: Compared, moved: frozenset[str]) -> Compared:

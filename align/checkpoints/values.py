@@ -193,8 +193,9 @@ def _constant(entry: Entry) -> bool:
 
 def _of_run(names: Sequence[str], loaded: Sequence[EntryPair], telling: Sequence[EntryPair]) -> Finding:
     advice = (
-        "Print what `load_state_dict(state, strict=False)` returns: it lists missing and unexpected keys. To begin "
-        "with weights that are known, capture with `align capture --init-from REF.h5`."
+        "Look which file the run loads, and print what `load_state_dict(state, strict=False)` returns: it lists "
+        "missing and unexpected keys. To begin with weights that are known, capture with "
+        "`align capture --init-from REF.h5`."
     )
     if not loaded:
         total = wording.plural(len(telling), "entry", "entries")

@@ -77,7 +77,7 @@ EXPLAINS: Mapping[str, frozenset[str]] = {
     "skipped-step-applied": frozenset(
         {"nan-origin", "overflow", "optimizer-state-differs", "optimizer-formula-differs"}
     ),
-    "clip-before-unscale": frozenset({"gradient-scaled", "origin-functional", "independent-origin", "update-lost"}),
+    "clip-before-unscale": GRADIENTS | {"gradient-scaled", "origin-functional", "update-lost"},
     "recompute-differs": frozenset({"origin-module", "origin-functional", "backward-operator-differs"}),
     "parameters-not-updated": frozenset({"optimizer-formula-differs", "update-lost", "loss-scale-collapse"}),
     "gradient-scaled": GRADIENTS,
@@ -151,7 +151,7 @@ def _routed(ours: Place, theirs: Place) -> bool:
 
 
 def _alike(cause: Finding, finding: Finding) -> bool:
-    """Whether the same is true of the module of a later difference: it drops elements, has that setting or mode, too."""
+    """Whether the same is true of the module of a later difference: it drops elements, has that setting or mode."""
     if cause.label in CHANCE:
         return bool(finding.evidence.get("drops"))
     if cause.label == "module-config-differs":

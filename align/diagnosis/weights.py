@@ -99,9 +99,10 @@ def _of_the_model(walk: Walk, unequal: Sequence[str]) -> dict[str, str]:
     model = walk.weights.model
     if missed_side(walk, unequal) is not None:
         return dict.fromkeys(unequal, PARTIALLY)
-    at_defaults = _at_defaults(walk, model.side) if model.side in OTHER and model.kind in LEFT_AT_DEFAULTS else {}
-    if at_defaults:
-        return at_defaults
+    if model.side is not None and model.side in OTHER and model.kind in LEFT_AT_DEFAULTS:
+        at_defaults = _at_defaults(walk, model.side)
+        if at_defaults:
+            return at_defaults
     if walk.weights.keys_moved:
         return dict.fromkeys((name for pair in model.keys for name in pair), KEYS)
     drawn = [name for name, relation in walk.weights.relations.items() if relation.kind in DRAWN_ANEW]
@@ -182,11 +183,12 @@ def missed_side(walk: Walk, unequal: Sequence[str]) -> Side | None:
 
     The other run loaded the same class of module and missed nothing.
     """
-    loads = (first_loads(walk.reference.loads), first_loads(walk.candidate.loads))
-    sides = [{str(load.get("class")): load for load in each} for each in loads]
-    for side, mine, other in ((Side.REFERENCE, *sides), (Side.CANDIDATE, *reversed(sides))):
-        for name, load in mine.items():
-            if name in other and not other[name].get("missing") and _misses(load, unequal):
+    ours, theirs = (
+        {str(load.get("class")): load for load in first_loads(run.loads)} for run in (walk.reference, walk.candidate)
+    )
+    for name in ours.keys() & theirs.keys():
+        for side, mine, other in ((Side.REFERENCE, ours, theirs), (Side.CANDIDATE, theirs, ours)):
+            if not other[name].get("missing") and _misses(mine[name], unequal):
                 return side
     return None
 

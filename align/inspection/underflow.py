@@ -235,7 +235,7 @@ def _last_before_zeros(step: StepView, quantum: float) -> tuple[TensorRecord, fl
 
 
 def _is_dust(record: TensorRecord) -> bool:
-    """Whether the greatest element is the smallest number that there is; one that is not subnormal is as fine as any."""
+    """Whether the greatest element is the smallest number that there is, so that nothing finer can be left of it."""
     return record.stats is not None and 0.0 < record.stats.absolute_maximum <= DUST * QUANTUM
 
 

@@ -151,8 +151,8 @@ def with_weights(path: Path, changed: Mapping[str, Array], run: RunInfo) -> Path
     weights = WEIGHTS | dict(changed)
     first = [initial(name, array) for name, array in weights.items()]
     after = [
-        record_of(TensorKey(0, Phase.PARAM, *name.split(".")), weights[name])
-        for name in ("0.weight", "0.gain", "1.weight")
+        seen(module, slot, weights[f"{module}.{slot}"], Phase.PARAM)
+        for module, slot in (("0", "weight"), ("0", "gain"), ("1", "weight"))
     ]
     return write_capture(path, {INIT_STEP: first, 0: [seen("0", "output.0", Y), *after]}, run=run)
 
