@@ -95,6 +95,8 @@ def _output_factor(record: TensorRecord, call: CallErrors, around: Surroundings)
         factor = enlargement.condition(call.main_input, record, ahead)
     if not call.has_children and call.main_input is not None and around.normalises(name):
         factor = max(factor, enlargement.of_norm(around.class_of(name), call.main_input, record, ahead))
+    if not call.has_children:
+        factor = max(factor, enlargement.of_attention(around.class_of(name), call.input_rms))
     return max(factor, _shrinkage(call.amplitude, record)) if record.numel == 1 else factor
 
 

@@ -75,7 +75,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
     return Browser(program, tmp_path_factory.mktemp("chromium"))
 
 
-LONG = ("test_benign_pairs.py", "test_ways_of_training.py", "test_workloads.py", "test_bit_identity.py")
+LONG = (
+    "test_benign_pairs.py",
+    "test_ways_of_training.py",
+    "test_bit_identity.py",
+    "test_npu_capture.py",
+    "test_capture_command.py",
+    "test_workloads.py",
+    "test_npu_sim.py",
+    "test_cases_forward.py",
+)
 """Files of a minute and more: they start first, so that no process is left alone with one at the end."""
 
 

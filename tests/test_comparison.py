@@ -497,20 +497,26 @@ def test_a_capture_without_a_step_is_refused(tmp_path: Path) -> None:
         (
             "100:103",
             4,
-            "Cannot compare: the candidate '{path}' holds none of the steps that were asked for (100-102): the run had "
-            "4 steps (0-3). Capture it again with --steps 0:3.",
+            (
+                "Cannot compare: the candidate '{path}' holds none of the steps that were asked for (100-102): the run "
+                "had 4 steps (0-3). Capture it again with --steps 0:3."
+            ),
         ),
         (
             "7,20: every 5",
             1,
-            "Cannot compare: the candidate '{path}' holds none of the steps that were asked for (7, 20 and later): the "
-            "run had 1 step (0). Capture it again with --steps 0:1.",
+            (
+                "Cannot compare: the candidate '{path}' holds none of the steps that were asked for (7, 20 and later): "
+                "the run had 1 step (0). Capture it again with --steps 0:1."
+            ),
         ),
         (
             "0:3",
             4,
-            "Cannot compare: the candidate '{path}' holds no finished step. Capture it again and let at least one "
-            "training step end.",
+            (
+                "Cannot compare: the candidate '{path}' holds no finished step. Capture it again and let at least one "
+                "training step end."
+            ),
         ),
     ],
     ids=["beyond the end", "several", "something else failed"],

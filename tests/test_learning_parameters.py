@@ -33,14 +33,18 @@ def test_a_healthy_run_has_no_finding(tmp_path: Path) -> None:
         (
             {"norm.weight"},
             State.GOOD,
-            "3 of 3 parameters with a gradient other than 0 moved. 1 parameter of the optimizer got gradients that are "
-            "all 0.",
+            (
+                "3 of 3 parameters with a gradient other than 0 moved. 1 parameter of the optimizer got gradients that "
+                "are all 0."
+            ),
         ),
         (
             {"fc.weight", "fc.bias", "head.weight"},
             State.UNKNOWN,
-            "1 of 1 parameter with a gradient other than 0 moved. 3 parameters of the optimizer got gradients that are "
-            "all 0. Whether that is meant cannot be told.",
+            (
+                "1 of 1 parameter with a gradient other than 0 moved. 3 parameters of the optimizer got gradients that "
+                "are all 0. Whether that is meant cannot be told."
+            ),
         ),
     ],
     ids=["one", "most"],

@@ -14,13 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from align.commands import inspect_files
-from align.inspection.nonfinite_start import masks_rows
+from align.diagnosis.run.nonfinite_telling import look_advice
+from align.inspection.nonfinite_start import Start, masks_rows
 from align.records import (
     INIT_STEP,
     Fact,
     Finding,
     InspectResult,
     ModuleInfo,
+    Origin,
     Phase,
     RunInfo,
     Severity,
@@ -155,6 +157,15 @@ def test_code_between_modules_is_named_with_its_neighbours(tmp_path: Path) -> No
     assert ": the code of <Net> between first and act made it." in finding.summary
     # The children of the whole model are all modules: the one that got it shows enough.
     assert "--modules 'act'`, then `align show RUN.h5 'act'`." in finding.advice
+
+
+def test_the_values_of_code_between_modules_are_those_of_the_children() -> None:
+    record = record_of(TensorKey(3, Phase.FORWARD, "blocks.0.attn.value", "input.0"), bad(math.nan))
+
+    assert look_advice(Start(record, Origin.FUNCTIONAL, "blocks.0.attn")) == (
+        "To see its values, run `align capture --steps 3:4 --detail tensors --modules 'blocks.0.attn*'`, then `align "
+        "show RUN.h5 'blocks.0.attn*'`."
+    )
 
 
 def test_nan_of_which_nothing_comes_is_no_finding(tmp_path: Path) -> None:

@@ -498,7 +498,7 @@ print(json.dumps(results))
 
 
 def test_the_modes_of_others_are_as_they_were() -> None:
-    done = python("-c", MODES, simulator={"numerics": {"cpu_fallback": ["aten::exp"]}})
+    done = python("-c", MODES, simulator={"numerics": {"cpu_fallback": ["aten::exp"]}}, fresh=True)
     assert done.code == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "inside a mode of the user": [["aten::exp", "aten::tan"], {"aten::exp": 1}, 0],

@@ -47,7 +47,7 @@ def test_text_is_the_golden_one(name: str, golden: Callable[[str, str], None]) -
         ("Run `align capture-now RUN.h5`.", False),
     ],
 )
-def test_a_command_without_its_script_has_a_note_on_it(advice: str, said: bool) -> None:  # noqa: FBT001 - expected
+def test_a_command_without_its_script_has_a_note_on_it(advice: str, said: bool) -> None:
     result = report_samples.diverged()
     findings = (dataclasses.replace(result.findings[0], advice=advice),)
 

@@ -175,7 +175,7 @@ def test_without_a_recorder_a_tap_imports_nothing() -> None:
         "assert align.tap('scores', thing) is thing\n"
         "print(sorted({'torch', 'numpy', 'h5py', 'align.hooks'} & set(sys.modules)))\n"
     )
-    done = python("-c", program)
+    done = python("-c", program, fresh=True)
     assert (done.code, done.stdout) == (0, "[]\n"), done.stderr
 
 

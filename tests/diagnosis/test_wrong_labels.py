@@ -258,6 +258,24 @@ def test_what_a_batch_is_to_the_other(tmp_path: Path, change: Callable[[Array], 
     assert result.summary == f"The batches of step 0 differ (images){said}; the model was not judged."
 
 
+@pytest.mark.parametrize(
+    ("rms", "error", "label"),
+    [(8.0, 3e-6, "within-noise"), (8.0, 3e-5, "origin-module"), (1.0, 3e-6, "origin-module")],
+    ids=["sharp softmax", "more than that", "flat softmax"],
+)
+def test_a_sharp_softmax_enlarges_rounding(tmp_path: Path, rms: float, error: float, label: str) -> None:
+    attention = ModuleInfo("attn", "MultiheadAttention", matmul=True)
+    source = np.random.default_rng(1).normal(0.0, rms, (8, 64)).astype(np.float32)
+    noise = np.random.default_rng(2).normal(0.0, error, Y.shape)
+
+    def run(path: Path, output: Array) -> Path:
+        records = [seen("attn", "input.0", source), seen("attn", "output.0", output.astype(np.float32))]
+        return write_capture(path, {0: records}, modules=[attention])
+
+    result = diff_files(run(tmp_path / "a.h5", Y), run(tmp_path / "b.h5", Y * (1 + noise)))
+    assert result.findings[0].label == label
+
+
 LOADER: dict[str, Any] = {"name": "<DataLoader>", "dataset": "Data", "length": 64, "shuffle": False, "num_workers": 0}
 
 
