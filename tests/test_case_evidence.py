@@ -262,7 +262,7 @@ ANSWERS = {
     "clip_before_unscale": Answer(0, Phase.UPDATE, "hidden", "weight", Origin.OPTIMIZER, frozenset({"hidden"})),
     "overflow_collapse": Answer(0, Phase.FORWARD, "up", "output.0", Origin.MODULE, frozenset({"up", "GradScaler"})),
     "recompute_rng": Answer(
-        0, Phase.BACKWARD, "layers.1.drop", "grad_output.0", Origin.FUNCTIONAL, frozenset({"layers.1"})
+        0, Phase.BACKWARD, "layers.1.drop", "grad_output.0", Origin.FUNCTIONAL, frozenset({"layers.1", "layers.1.drop"})
     ),
     "tied_head": Answer(-1, Phase.INIT, "head", "weight", Origin.WEIGHTS, frozenset({"head"})),
     "scheduler_world_size": Answer(1, Phase.PARAM, "hidden", "weight", Origin.OPTIMIZER, frozenset({"hidden"})),
@@ -292,9 +292,9 @@ def test_the_first_divergence_is_where_the_fault_is(captures: Path, name: str) -
 def test_a_group_that_decays_in_one_run_only_is_told_and_no_module_is_accused(captures: Path) -> None:
     result = compared(captures, "norm_decay_group")
     assert [(finding.label, finding.severity) for finding in result.findings] == [
-        ("hyperparameters-differ", Severity.ERROR)
+        ("weight-decay-groups", Severity.ERROR)
     ]
     assert result.summary == (
-        "The optimizers are set differently in step 0: weight_decay is 0 in the reference and 0.1 in the candidate for "
-        "1 of 3 parameters (norm weight). All gradients of the step agree: the runs part in the optimizer."
+        "Step 0: the weight decay of norm weight is 0 in the reference and 0.1 in the candidate; that of the other 2 "
+        "parameters agrees. All gradients of the step agree: the runs part in the optimizer."
     )

@@ -224,7 +224,7 @@ def test_a_floor_of_few_modules_is_told(folder: Path, tmp_path: Path) -> None:
     path = train(tmp_path / "fc1.h5", modules=["fc1"], perturb=1)
     result = diff_files(str(folder / "ref.h5"), str(folder / "good.h5"), floors=[str(path)])
     note = (
-        "Of 51 tensors only 10 have a measured floor; the others were held against an estimated one. Capture the "
+        "Of 49 tensors only 10 have a measured floor; the others were held against an estimated one. Capture the "
         "floor with the same --modules and --phases."
     )
     assert result.findings[-1].advice == note

@@ -126,7 +126,7 @@ class WaitingProcess:
 
 
 MOST_WAITING = 4
-"""Kinds of which a process is kept; each holds some 300 MB."""
+"""Kinds of which a process is kept, those that were used last; each holds some 300 MB."""
 
 _waiting: dict[str, WaitingProcess] = {}
 
@@ -135,7 +135,7 @@ def run(
     arguments: Sequence[str | Path],
     environment: Mapping[str, str],
     *,
-    kind: str = "",
+    kind: str,
     folder: Path | None = None,
     given: str = "",
     timeout: float = 300,
@@ -144,8 +144,10 @@ def run(
 
     All programs of one kind must agree in what torch reads from the environment when it is imported.
     """
-    if kind not in _waiting:
+    waiting = _waiting.pop(kind, None)
+    if waiting is None:
         if len(_waiting) == MOST_WAITING:
             _waiting.pop(next(iter(_waiting))).close()
-        _waiting[kind] = WaitingProcess(environment)
-    return _waiting[kind].run([str(argument) for argument in arguments], environment, folder, given, timeout)
+        waiting = WaitingProcess(environment)
+    _waiting[kind] = waiting
+    return waiting.run([str(argument) for argument in arguments], environment, folder, given, timeout)
