@@ -14,7 +14,7 @@ CODE = "AL609"
 LABEL = "clip-before-unscale"
 
 
-@rule(CODE, LABEL, rank=47)
+@rule(CODE, LABEL, rank=44)
 def find(walk: Walk) -> Iterator[Finding]:
     """The first compared step in which one run clips scaled gradients and the other does not."""
     for step in walk.steps:

@@ -22,7 +22,7 @@ SAME_NORM = 1e-3
 APART = 0.01
 
 
-@rule(CODE, LABEL, rank=48)
+@rule(CODE, LABEL, rank=45)
 def find(walk: Walk) -> Iterator[Finding]:
     """The first difference, where it is what the optimizer takes, and the norms found in clipping alone explain it."""
     first, cause = walk.first, cause_of(walk)
