@@ -14,7 +14,7 @@ import pytest
 
 from align.capture_file import open_capture
 from tests.every_write import open_plainly
-from tests.running import environment
+from tests.running import environment, run_python
 from tests.test_capture_command import script
 from tests.test_steady_file import check as steady_file_check
 
@@ -132,10 +132,8 @@ def test_sigkill_loses_no_finished_step(tmp_path: Path, detail: str) -> None:
         (["capture", *options, "-o", str(output), str(path), "100000"], chance.randrange(3, 12), chance.random() * 0.02)
         for output in [tmp_path / "first.h5", *outputs]
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", KILLER],
-        input=json.dumps(runs), capture_output=True, text=True, check=True, env=environment(), timeout=300,
-    )  # fmt: skip
+    done = run_python("-c", KILLER, given=json.dumps(runs))
+    assert done.returncode == 0, done.stderr
     printed = [json.loads(line) for line in done.stdout.splitlines()[-KILLS:]]
     assert len(printed) == KILLS
     for output, last in zip(outputs, printed, strict=True):

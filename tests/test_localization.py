@@ -1,4 +1,4 @@
-"""A part of the localisation benchmark: healthy pairs are aligned, and known faults are found where they are."""
+"""A part of the localisation benchmark: healthy pairs are aligned, known faults are found where they are, by no name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from benchmarks.localization import judging
 from benchmarks.localization.plan import Pair
 from tests.localization import captured
+from tests.renaming import NewNames, rename_modules
 
 HEALTHY = (
     "cnn-fp32-0-everything",
@@ -40,6 +41,17 @@ FOUND = (
     "moe-fp16-1-clip_first-large",
 )
 
+RENAMED = (
+    "cnn-bf16-0-reduction_order",
+    "cnn-bf16-0-bias_dropped-large",
+    "cnn-bf16-0-pooling-large",
+    "moe-fp32-0-chunks",
+    "moe-fp32-0-activation_formula-small",
+    "moe-fp32-0-router_top_k-large",
+    "moe-fp32-0-input_gradient-large",
+    "moe-fp32-0-one_update_gradient-large",
+)
+
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -48,7 +60,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pairs(work: Path) -> dict[str, Pair]:
-    return captured({*HEALTHY, *FOUND}, work)
+    return captured({*HEALTHY, *FOUND, *RENAMED}, work)
 
 
 @pytest.mark.parametrize("name", HEALTHY)
@@ -61,3 +73,23 @@ def test_nothing_is_said_of_a_healthy_pair(pairs: dict[str, Pair], work: Path, n
 def test_a_fault_is_found_where_it_is(pairs: dict[str, Pair], work: Path, name: str) -> None:
     found = judging.judge(pairs[name], work)
     assert found.exact, judging.line(found)
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_renaming_all_modules_changes_nothing_but_their_names(pairs: dict[str, Pair], work: Path, name: str) -> None:
+    """No rule reads a name: with other ones, drawn by lot, verdict and place are the same."""
+    pair, names = pairs[name], NewNames(seed=len(name))
+    for path in (pair.reference, pair.candidate):
+        rename_modules(work / path, work / f"renamed-{path}", names)
+    before = judging.ask(work / pair.reference, work / pair.candidate)
+    after = judging.ask(work / f"renamed-{pair.reference}", work / f"renamed-{pair.candidate}")
+
+    assert after["verdict"] == before["verdict"]
+    assert [row["times_floor"] for row in judging.rows(after["records"])] == [
+        row["times_floor"] for row in judging.rows(before["records"])
+    ]
+    assert [finding["code"] for finding in after["findings"]] == [finding["code"] for finding in before["findings"]]
+    renamed, plain = judging.read_answer(pair, after), judging.read_answer(pair, before)
+    assert renamed.phase == plain.phase
+    assert renamed.name == (names.of(plain.name) if plain.name in before["modules"]["name"] else plain.name)
+    assert plain.right

@@ -2,8 +2,8 @@
 
 Importing torch and what its optimizers need takes some 3 seconds of processor time, more than most captures of the
 tests. A fork is a process of its own all the same, with its own output, folder, environment and exit code. Programs
-that look at their own start (what is imported when, and in which order) need a fresh interpreter, and so do those whose
-environment torch reads while it is imported.
+that look at their own start (what is imported when, and in which order) or at how Python takes their modules down need a
+fresh interpreter, and so do those whose environment torch reads while it is imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 WAITING = """
-import json, os, runpy, socket, sys
+import atexit, gc, json, os, runpy, socket, sys, threading
 from types import ModuleType
 import h5py, torch, torch._dynamo
 import align.cli, align.commands
@@ -66,10 +66,31 @@ def carry_out(order):
         sys.argv, sys.path[0] = [first, *rest], os.path.dirname(os.path.abspath(first))
         runpy.run_path(first, run_name="__main__")
 
+def ended(order):
+    # The exit code, once all is said as Python says it.
+    try:
+        carry_out(order)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+gc.freeze()
 order = forked(socket.socket(fileno=int(sys.argv[1])))
 if order is not None:
-    carry_out(order)
+    code = ended(order)
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 255)
 """
+"""What is imported is not torn down in a fork: that takes a second, and the script its twentieth part."""
 
 
 class WaitingProcess:
