@@ -1,4 +1,4 @@
-"""A part of the localisation benchmark: healthy pairs are aligned, known faults are found where they are, by no name."""
+"""A part of the localisation benchmark: healthy pairs are aligned, faults are found where they are, by no name."""
 
 from __future__ import annotations
 

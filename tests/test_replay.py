@@ -165,8 +165,8 @@ def test_one_percent_is_found_in_bf16_where_it_starts(folder: Path, wrong: str, 
 def test_a_factor_is_told(folder: Path) -> None:
     result = diagnose(judged(folder / "right.h5", folder / "module.h5")[1])
     assert result.summary == (
-        "blocks.1.up is a Linear in the reference and a Odd in the candidate. Step 0, forward: blocks.1.up output.0 is the "
-        "first tensor that differs (relative L2 0.010, of it a common factor of 1.0097, 49.7x the floor)."
+        "blocks.1.up is a Linear in the reference and a Odd in the candidate. Step 0, forward: blocks.1.up output.0 is "
+        "the first tensor that differs (relative L2 0.010, of it a common factor of 1.0097, 49.7x the floor)."
     )
     assert result.resolution.floor_method == "replay (fp64)"
     assert (result.resolution.smallest_visible_effect or 0.0) < 0.012

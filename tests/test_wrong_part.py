@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from align.diagnosis import wrong_elements
+from align.diagnosis.pair.forward import wrong_elements
 from align.wrong_part import WrongPart, wrong_part
 from tests.builders import Array
 

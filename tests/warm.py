@@ -2,8 +2,8 @@
 
 Importing torch and what its optimizers need takes some 3 seconds of processor time, more than most captures of the
 tests. A fork is a process of its own all the same, with its own output, folder, environment and exit code. Programs
-that look at their own start (what is imported when, and in which order) or at how Python takes their modules down need a
-fresh interpreter, and so do those whose environment torch reads while it is imported.
+that look at their own start (what is imported when, and in which order) or at how Python takes their modules down need
+a fresh interpreter, and so do those whose environment torch reads while it is imported.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from align import wording
-from align.diagnosis import invariants
+from align.diagnosis.pair.forward import invariants
 from align.pairing import Pair
 from align.records import (
     Comparison,

@@ -41,7 +41,7 @@ def test_a_code_is_given_once() -> None:
 
     message = (
         "Cannot register rule AL401 of tests.diagnosis.test_registry.test_a_code_is_given_once.<locals>.find: "
-        "align.diagnosis.origin_module.find has that code. Give one of them another."
+        "align.diagnosis.pair.forward.origin_module.find has that code. Give one of them another."
     )
     PAIR_RULES.all()
     with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from align.diagnosis.batch_relation import batch_relation
+from align.diagnosis.pair.data.batch_relation import batch_relation
 from align.pairing import Pair
 from align.records import (
     INIT_STEP,

@@ -1,0 +1,1 @@
+"""Where gradients part: the loss, one operator, a factor, ranks (AL5xx, AL408)."""

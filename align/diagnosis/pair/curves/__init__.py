@@ -1,0 +1,1 @@
+"""Losses and step times over the whole run (AL8xx)."""

@@ -1,0 +1,1 @@
+"""Seeds, batches, labels and dropout masks (AL2xx)."""

@@ -1,0 +1,1 @@
+"""Where the forward parts, and whether it does (AL4xx)."""

@@ -1,0 +1,1 @@
+"""NaN, Inf and the loss scale (AL6xx)."""

@@ -1,0 +1,1 @@
+"""What the optimizers make of equal gradients (AL7xx)."""

@@ -1,0 +1,1 @@
+"""The weights and buffers that the runs begin with (AL3xx)."""

@@ -1,0 +1,39 @@
+"""AL306: weights went through a shorter format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis.pair.weights import unlike
+from align.diagnosis.registry import rule
+from align.diagnosis.telling import Words
+from align.records import Finding
+
+CODE = "AL306"
+LABEL = "weight-cast"
+
+ADVICE = (
+    "Load the checkpoint in the dtype that it was saved in, and cast in both runs at the same point "
+    "(`torch_dtype=`, `model.to(dtype)`)."
+)
+
+
+@rule(CODE, LABEL, rank=26)
+def find(walk: Walk) -> Iterator[Finding]:
+    """Weights that are those of the other run, rounded to a shorter format."""
+    tensors = unlike.told(walk, LABEL)
+    if not tensors:
+        return
+    names = [name for name, _ in tensors]
+    yield unlike.finding(
+        walk,
+        names,
+        (CODE, LABEL),
+        Words(
+            f"Initial weights went through a shorter format in one run: {unlike.of_total(walk, names)}. "
+            f"In the candidate {wording.listing(list(unlike.relation_words(tensors)))}. No module was judged.",
+            f"{ADVICE} {unlike.same_weights(walk)}",
+        ),
+    )

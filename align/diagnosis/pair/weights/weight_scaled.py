@@ -1,0 +1,39 @@
+"""AL312: weights are a multiple of the other run's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from align import wording
+from align.comparison import Walk
+from align.diagnosis.pair.weights import unlike
+from align.diagnosis.registry import rule
+from align.diagnosis.telling import Words
+from align.records import Finding
+
+CODE = "AL312"
+LABEL = "weight-scaled"
+
+ADVICE = (
+    "Look for a scale that only one script puts into the weights: an initialisation by width or depth, a merged "
+    "adapter, a quantisation scale, a norm that stores its gain as an offset from 1."
+)
+
+
+@rule(CODE, LABEL, rank=28)
+def find(walk: Walk) -> Iterator[Finding]:
+    """Weights that are the reference's times one factor, or with the other sign."""
+    tensors = unlike.told(walk, LABEL)
+    if not tensors:
+        return
+    names = [name for name, _ in tensors]
+    yield unlike.finding(
+        walk,
+        names,
+        (CODE, LABEL),
+        Words(
+            f"Initial weights are a multiple of those of the reference: {unlike.of_total(walk, names)}. "
+            f"In the candidate {wording.listing(list(unlike.relation_words(tensors)))}. No module was judged.",
+            f"{ADVICE} {unlike.same_weights(walk)}",
+        ),
+    )
