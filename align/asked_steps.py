@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from align import wording
 from align.records import RunInfo
+from align.sentences import joined, say
 
 FEW = 3
 """As many steps as `align capture` takes where none are named."""
@@ -19,14 +20,14 @@ def none_of_asked(run: RunInfo) -> str:
     firsts = [first for first, _, _ in ranges]
     if not run.steps_seen or not all(first.isdecimal() and int(first) >= run.steps_seen for first in firsts):
         return ""
-    asked = ", ".join(_dashed(*one) for one in ranges)
-    had = f"{wording.plural(run.steps_seen, 'step')} ({wording.ranges(range(run.steps_seen))})"
-    return f"none of the steps that were asked for ({asked}): the run had {had}"
+    asked = joined(", ", (_dashed(*one) for one in ranges))
+    had = say("{} ({})", wording.plural(run.steps_seen, "step"), wording.ranges(range(run.steps_seen)))
+    return say("none of the steps that were asked for ({}): the run had {}", asked, had)
 
 
 def within(run: RunInfo) -> str:
     """The option that asks for the first steps that the run has: `--steps 0:3`."""
-    return f"--steps 0:{min(FEW, run.steps_seen)}"
+    return say("--steps 0:{}", min(FEW, run.steps_seen))
 
 
 def _dashed(first: str, colon: str, end: str) -> str:
@@ -34,6 +35,6 @@ def _dashed(first: str, colon: str, end: str) -> str:
     if not colon:
         return first
     if not end:
-        return f"{first} and later"
+        return say("{} and later", first)
     last = int(end) - 1
     return first if last == int(first) else f"{first}-{last}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from align import wording
+from align.sentences import say
 
 
 def first_loads(loads: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -26,33 +27,41 @@ def tell_load(load: Mapping[str, Any]) -> str:
     """`load_state_dict of Network was given 6 keys, does not know 2 of them (such as 'mixing.weight'), ...`."""
     prefix = str(load.get("prefix", ""))
     keys, unexpected, missing = (int(load[name]) for name in ("keys", "unexpected", "missing"))
-    unknown = "knows none of them" if unexpected == keys else f"does not know {wording.count(unexpected)} of them"
-    told = (
-        f"load_state_dict of {load['class']} was given {wording.plural(keys, 'key')}, {unknown}"
-        f"{_example(load['unexpected_examples'])} and misses {wording.count(missing)} of its own"
-        f"{_example(load['missing_examples'])}"
+    unknown = "knows none of them" if unexpected == keys else say("does not know {} of them", wording.count(unexpected))
+    told = say(
+        "load_state_dict of {} was given {}, {}{} and misses {} of its own{}",
+        load["class"],
+        wording.plural(keys, "key"),
+        unknown,
+        _example(load["unexpected_examples"]),
+        wording.count(missing),
+        _example(load["missing_examples"]),
     )
     if load.get("renamed"):
-        return f"{told}; with {_renaming(load)} all of them would fit, in name and shape"
+        return say("{}; with {} all of them would fit, in name and shape", told, _renaming(load))
     if not prefix:
         return told
-    how = f"without '{prefix}'" if load.get("prefix_in") == "file" else f"with '{prefix}' in front"
-    return f"{told}; {how} {wording.count(int(load['prefix_explains']))} of them would fit"
+    how = say("without '{}'", prefix) if load.get("prefix_in") == "file" else say("with '{}' in front", prefix)
+    return say("{}; {} {} of them would fit", told, how, wording.count(int(load["prefix_explains"])))
 
 
 def rename_advice(load: Mapping[str, Any]) -> str:
     """What to do to the keys before loading: `Put 'blocks' in the place of 'layers' in the keys`; empty if unknown."""
     prefix = load.get("prefix")
     if load.get("renamed"):
-        return f"Put {_renaming(load)} in the keys"
+        return say("Put {} in the keys", _renaming(load))
     if not prefix:
         return ""
-    return f"Take '{prefix}' from the keys" if load.get("prefix_in") == "file" else f"Put '{prefix}' before the keys"
+    return (
+        say("Take '{}' from the keys", prefix)
+        if load.get("prefix_in") == "file"
+        else say("Put '{}' before the keys", prefix)
+    )
 
 
 def _renaming(load: Mapping[str, Any]) -> str:
-    return f"'{load['renamed_to']}' in the place of '{load['renamed']}'"
+    return say("'{}' in the place of '{}'", load["renamed_to"], load["renamed"])
 
 
 def _example(names: Sequence[str]) -> str:
-    return f" (such as '{names[0]}')" if names else ""
+    return say(" (such as '{}')", names[0]) if names else ""

@@ -26,6 +26,7 @@ from align.floor_checks import (
 from align.matching.calls import NO_SHIFTS
 from align.pairing import NamePairs, Pair, PairedStep, is_walked, pair_names, pair_records
 from align.records import INIT_STEP, Comparison, RunInfo, Status, TensorRecord, TimelineRow
+from align.sentences import joined, say
 from align.tolerance import is_float
 
 REPEAT = "known-good repeat"
@@ -76,7 +77,7 @@ class MeasuredFloor:
     def method(self) -> str:
         """`reference perturbed by +-2^-8 (seed 1)`, `known-good repeat`, `2 floor files (...)`."""
         methods = [file.method for file in self.files] or [NONE]
-        return methods[0] if len(methods) == 1 else f"{len(methods)} floor files ({', '.join(methods)})"
+        return methods[0] if len(methods) == 1 else say("{} floor files ({})", len(methods), joined(", ", methods))
 
     @property
     def perturbed(self) -> int:
@@ -102,9 +103,13 @@ class MeasuredFloor:
         ]
         if judged and sum(judged) < COVERED * len(judged):
             yield (
-                f"Of {wording.plural(len(judged), 'tensor')} only {wording.count(sum(judged))} "
-                f"{'has' if sum(judged) == 1 else 'have'} a measured floor; the others were held against an estimated "
-                "one. Capture the floor with the same --modules and --phases."
+                say(
+                    "Of {} only {} {} a measured floor; the others were held against an estimated one. Capture the "
+                    "floor with the same --modules and --phases.",
+                    wording.plural(len(judged), "tensor"),
+                    wording.count(sum(judged)),
+                    "has" if sum(judged) == 1 else "have",
+                )
             )
 
     def pairs(self, record: TensorRecord) -> Sequence[Pair]:
@@ -157,7 +162,9 @@ def measured_floor(
     apart = precision_apart(reference, candidate)
     finer = {str(floor.path) for floor in floors if apart and is_finer(floor, candidate)}
     usable = [file for file in files if file.path not in finer]
-    again = [f"'{floor.path}' was given as a floor before: it counts once." for floor in given if floor not in floors]
+    again = [
+        say("'{}' was given as a floor before: it counts once.", floor.path) for floor in given if floor not in floors
+    ]
     notes = [*again, *_notes(usable, compared), *(_finer(path, apart) for path in sorted(finer))]
     return MeasuredFloor(usable, notes)
 
@@ -211,8 +218,8 @@ def floor_method(run: RunInfo) -> str:
     if not perturbed:
         return REPEAT
     unit = perturbed.get("unit")
-    by = f" by +-2^{round(math.log2(unit))}" if isinstance(unit, float) and unit > 0.0 else ""
-    return f"reference perturbed{by} (seed {perturbed.get('seed')})"
+    by = say(" by +-2^{}", round(math.log2(unit))) if isinstance(unit, float) and unit > 0.0 else ""
+    return say("reference perturbed{} (seed {})", by, perturbed.get("seed"))
 
 
 def _loss_scale(row: TimelineRow | None) -> float:
@@ -226,9 +233,11 @@ def _first_after_a_skip(ours: Mapping[int, TimelineRow], theirs: Mapping[int, Ti
 
 
 def _finer(path: str, apart: str) -> str:
-    return (
-        f"The candidate works in a coarser precision than the reference ({apart}): '{path}' does not show what that "
-        "does and was left out. Give both runs one precision, or use a known-good repeat in the candidate's."
+    return say(
+        "The candidate works in a coarser precision than the reference ({}): '{}' does not show what that does and "
+        "was left out. Give both runs one precision, or use a known-good repeat in the candidate's.",
+        apart,
+        path,
     )
 
 
@@ -238,11 +247,20 @@ def _notes(files: Sequence[FloorFile], compared: Sequence[int]) -> Iterator[str]
         missing = [step for step in compared if step not in usable]
         if missing and file.parted is not None:
             yield (
-                f"The floor of {wording.steps(missing)} was not measured by '{file.path}': it or the reference skipped "
-                f"step {file.parted - 1}, and the other did not."
+                say(
+                    "The floor of {} was not measured by '{}': it or the reference skipped step {}, and the other "
+                    "did not.",
+                    wording.steps(missing),
+                    file.path,
+                    file.parted - 1,
+                )
             )
         elif missing:
             yield (
-                f"The floor of {wording.steps(missing)} was not measured: '{file.path}' holds only "
-                f"{wording.steps(usable)}. Capture it with the same --steps."
+                say(
+                    "The floor of {} was not measured: '{}' holds only {}. Capture it with the same --steps.",
+                    wording.steps(missing),
+                    file.path,
+                    wording.steps(usable),
+                )
             )

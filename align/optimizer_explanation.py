@@ -8,6 +8,7 @@ from align import wording
 from align.optimizer_formulas import EPS_INSIDE
 from align.optimizer_replay import Explanation, FormulaError, Group, OptimizerRecords, as_it_is, groups_of, replay
 from align.records import FactValue
+from align.sentences import say
 
 RATE = "lr"
 
@@ -21,7 +22,7 @@ def explained(records: OptimizerRecords, wrong: Sequence[FormulaError]) -> Expla
     """The first other setting with which everything that does not follow does; None where none was found."""
     groups = groups_of(records.facts)
     name, slot = wrong[0].owner
-    group = groups.get(str(groups.get(name, {}).get(f"{slot}.group")))
+    group = groups.get(str(groups.get(name, {}).get(say("{}.group", slot))))
     if group is None:
         return None
     places = {(error.owner, error.what) for error in wrong}
@@ -77,16 +78,21 @@ def told(found: Explanation | None) -> str:
     if found is None:
         return "No other setting that was tried explains it."
     if found.setting == RATE:
-        return (
-            f"All of it is explained by a learning rate {wording.factor(found.factor)} times the one that is set "
-            f"({_value(found.told)})."
+        return say(
+            "All of it is explained by a learning rate {} times the one that is set ({}).",
+            wording.factor(found.factor),
+            _value(found.told),
         )
     if found.setting == EPS_INSIDE:
-        return f"All of it is explained by eps ({_value(found.told)}) inside the square root instead of behind it."
+        return say(
+            "All of it is explained by eps ({}) inside the square root instead of behind it.", _value(found.told)
+        )
     if found.setting == "class":
         how = "through the gradient" if found.really == "Adam" else "to the parameter itself"
-        return f"All of it is explained by a weight decay applied {how}, as {found.really} does."
-    return f"All of it is explained by {found.setting} {_value(found.really)}; the setting is {_value(found.told)}."
+        return say("All of it is explained by a weight decay applied {}, as {} does.", how, found.really)
+    return say(
+        "All of it is explained by {} {}; the setting is {}.", found.setting, _value(found.really), _value(found.told)
+    )
 
 
 def _value(value: FactValue) -> str:

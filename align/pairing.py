@@ -15,6 +15,7 @@ from align.matching.names import Method, NameAligner, NameMatch
 from align.matching.rules import MapRule, is_root, mapped, rename_of, renamed
 from align.matching.slots import Place, pair_slots
 from align.records import Phase, TensorKey, TensorRecord
+from align.sentences import joined, say
 
 LARGEST_SHARE_WITHOUT_PARTNER = 0.5
 """Above it the captures are of different models."""
@@ -141,7 +142,7 @@ def pair_names(
 
 def check_same_model(names: NamePairs, reference_path: str, candidate_path: str) -> None:
     """Refuse two captures of which most names have no partner."""
-    doing = f"Cannot compare '{reference_path}' with '{candidate_path}'"
+    doing = say("Cannot compare '{}' with '{}'", reference_path, candidate_path)
     shared = len(names.partner) - len(names.only_reference)
     totals = (len(names.partner), shared + len(names.only_candidate))
     if all(totals) and not shared:
@@ -262,7 +263,7 @@ def _by_rules(
     found: dict[str, NameMatch] = {}
     for name in ours:
         new = renamed(name, renames)
-        rule = f"rename '{'='.join(rename_of(name, renames) or ())}'"
+        rule = say("rename '{}'", "=".join(rename_of(name, renames) or ()))
         if new == name:
             made = mapped(name, rules)
             if made is None:
@@ -273,23 +274,26 @@ def _by_rules(
             found[new] = NameMatch(name, new, Method.RULE)
             used[rule] += 1
     # A rename to the same name asks for nothing.
-    titles = [f"rename '{old}={new}'" for old, new in renames if old != new]
+    titles = [say("rename '{}={}'", old, new) for old, new in renames if old != new]
     return list(found.values()), tuple(_rule_notes([*titles, *map(_title, rules)], matched, used))
 
 
 def _title(rule: MapRule) -> str:
-    return f"rule in {rule.place}, '{rule.text}',"
+    return say("rule in {}, '{}',", rule.place, rule.text)
 
 
 def _rule_notes(titles: Iterable[str], matched: Mapping[str, int], used: Mapping[str, int]) -> Iterator[str]:
     for title in dict.fromkeys(titles):
         if not matched[title]:
-            yield f"The {title} matches no name of the reference that is left to it."
+            yield say("The {} matches no name of the reference that is left to it.", title)
         elif not used[title]:
             count = wording.plural(matched[title], "name")
             yield (
-                f"The {title} matches {count} of the reference, but the candidate has no free module of a name that it "
-                "makes."
+                say(
+                    "The {} matches {} of the reference, but the candidate has no free module of a name that it makes.",
+                    title,
+                    count,
+                )
             )
 
 
@@ -315,7 +319,7 @@ def _name_pairs(
 def _examples(names: NamePairs) -> str:
     parts = []
     if names.only_reference:
-        parts.append(f"'{names.only_reference[0]}' is only in the reference")
+        parts.append(say("'{}' is only in the reference", names.only_reference[0]))
     if names.only_candidate:
-        parts.append(f"'{names.only_candidate[0]}' only in the candidate")
-    return f"; for example {' and '.join(parts)}" if parts else ""
+        parts.append(say("'{}' only in the candidate", names.only_candidate[0]))
+    return say("; for example {}", joined(" and ", parts)) if parts else ""

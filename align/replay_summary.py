@@ -13,6 +13,7 @@ from align.errors import ReplayError
 from align.flow import is_output
 from align.pairing import is_walked
 from align.records import Comparison, Phase, Resolution, Status
+from align.sentences import capital, joined, say
 from align.walk import StepResult
 
 TOLD = 3
@@ -58,7 +59,7 @@ def resolution(results: Sequence[StepResult], walk: Walk, candidate: Replayed) -
         if each.key.phase is Phase.FORWARD and is_output(each.reference) and each.limit > 0.0
     )
     typical = effects[len(effects) // 2] if effects else None
-    return Resolution(typical, walk.precisions.whole.name, f"replay ({replayed_in(candidate)})")
+    return Resolution(typical, walk.precisions.whole.name, say("replay ({})", replayed_in(candidate)))
 
 
 def replayed_in(side: Replayed) -> str:
@@ -69,8 +70,12 @@ def replayed_in(side: Replayed) -> str:
 def _tell_drawn(names: Sequence[str]) -> Iterator[str]:
     if names:
         yield (
-            f"{wording.listing(names[:TOLD], len(names))} {'drops' if len(names) == 1 else 'drop'} other elements in a "
-            "replay: what random numbers made was not judged there. Capture both runs with --no-dropout."
+            say(
+                "{} {} other elements in a replay: what random numbers made was not judged there. Capture both runs "
+                "with --no-dropout.",
+                wording.listing(names[:TOLD], len(names)),
+                "drops" if len(names) == 1 else "drop",
+            )
         )
 
 
@@ -89,17 +94,27 @@ def _left_out(side: Replayed) -> Iterator[str]:
     facts = side.replay.run.same_start
     left = {str(why): int(count) for why, count in dict(facts.get("not_replaced", {})).items()}
     if left:
-        reasons = ", ".join(f"{why}: {count:,}" for why, count in left.items())
+        reasons = joined(", ", (say("{}: {}", why, f"{count:,}") for why, count in left.items()))
         yield (
-            f"In the replay of {side.capture.path} {wording.plural(sum(left.values()), 'tensor')} "
-            f"{'was' if sum(left.values()) == 1 else 'were'} left as computed ({reasons})."
+            say(
+                "In the replay of {} {} {} left as computed ({}).",
+                side.capture.path,
+                wording.plural(sum(left.values()), "tensor"),
+                "was" if sum(left.values()) == 1 else "were",
+                reasons,
+            )
         )
     refused = [str(name) for name in facts.get("replay_refused", ())]
     if refused:
         yield (
-            f"In the replay of {side.capture.path} {', '.join(refused)} computed in float32: "
-            f"{'it does' if len(refused) == 1 else 'they do'} not take {facts.get('replay_precision')}."
+            say(
+                "In the replay of {} {} computed in float32: {} not take {}.",
+                side.capture.path,
+                joined(", ", refused),
+                "it does" if len(refused) == 1 else "they do",
+                facts.get("replay_precision"),
+            )
         )
     beyond = [step for step in side.capture.steps if step not in side.replay.steps]
     if beyond:
-        yield f"{wording.steps(beyond).capitalize()} of {side.capture.path} could not be replayed."
+        yield say("{} of {} could not be replayed.", capital(wording.steps(beyond)), side.capture.path)

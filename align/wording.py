@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from align.sentences import joined, say
+
 DTYPE_NAMES = {
     "float64": "fp64",
     "float32": "fp32",
@@ -46,20 +48,20 @@ def times(number: float | None) -> str:
     if number is None:
         return "not compared"
     if not math.isfinite(number):
-        return f"{_special(number)}x"
+        return say("{}x", _special(number))
     if abs(number) < 9.95:  # noqa: PLR2004 - from here on one decimal would read 10.0
-        return f"{number:.1f}x"
+        return say("{}x", f"{number:.1f}")
     if abs(number) < LARGEST_TIMES_IN_FULL:
-        return f"{_plain(number, 3)}x"
-    return f"{_scientific(number)}x"
+        return say("{}x", _plain(number, 3))
+    return say("{}x", _scientific(number))
 
 
 def percent(share: float) -> str:
     """A share of 1 as percent: `2.4 %`, `0.03 %`; never `0.0 %` for what is not zero."""
     value = share * 100
     if value == 0 or abs(value) >= SMALLEST_PERCENT_WITH_ONE_DECIMAL:
-        return f"{value:.1f} %"
-    return f"{_plain(value, 2).rstrip('0')} %" if abs(value) >= 1e-4 else f"{_scientific(value)} %"  # noqa: PLR2004
+        return say("{} %", f"{value:.1f}")
+    return say("{} %", _plain(value, 2).rstrip("0")) if abs(value) >= 1e-4 else say("{} %", _scientific(value))  # noqa: PLR2004
 
 
 def value(number: float) -> str:
@@ -78,7 +80,7 @@ def element(number: complex) -> str:
     if not isinstance(number, complex):
         return value(number)
     sign = "-" if math.copysign(1.0, number.imag) < 0 else "+"
-    return f"{value(number.real)} {sign} {value(abs(number.imag))}i"
+    return say("{} {} {}i", value(number.real), sign, value(abs(number.imag)))
 
 
 def factor(number: float) -> str:
@@ -108,7 +110,7 @@ def loss_scale(number: float) -> str:
     mantissa, exponent = math.frexp(number)
     if mantissa != 0.5:  # noqa: PLR2004 - frexp's mantissa of a power of two
         return value(number)
-    return f"{number:,.0f} (2^{exponent - 1})" if number >= 1 else f"2^{exponent - 1}"
+    return say("{} (2^{})", f"{number:,.0f}", exponent - 1) if number >= 1 else f"2^{exponent - 1}"
 
 
 def seconds(number: float) -> str:
@@ -116,8 +118,8 @@ def seconds(number: float) -> str:
     if not math.isfinite(number):
         return _special(number)
     if 0 < number < 0.01:  # noqa: PLR2004 - below it whole milliseconds say too little
-        return f"{1e3 * number:.2g} ms"
-    return f"{1e3 * number:.0f} ms" if number < 1 else f"{number:,.2f} s"
+        return say("{} ms", f"{1000.0 * number:.2g}")
+    return say("{} ms", f"{1000.0 * number:.0f}") if number < 1 else say("{} s", f"{number:,.2f}")
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -126,20 +128,20 @@ def ranges(numbers: Iterable[int]) -> str:
     if not ordered:
         return "none"
     breaks = [0, *(place + 1 for place, (low, high) in enumerate(pairwise(ordered)) if high != low + 1), len(ordered)]
-    return ", ".join(_range(ordered[start:end]) for start, end in pairwise(breaks))
+    return joined(", ", (_range(ordered[start:end]) for start, end in pairwise(breaks)))
 
 
 def steps(numbers: Iterable[int]) -> str:
     """`step 0` or `steps 0-2`."""
     ordered = sorted(set(numbers))
-    return f"step {ordered[0]}" if len(ordered) == 1 else f"steps {ranges(ordered)}"
+    return say("step {}", ordered[0]) if len(ordered) == 1 else say("steps {}", ranges(ordered))
 
 
 def step(number: int, micro: int = 0) -> str:
     """`step 412`, `step 412, micro 3`; the number of the group `init` is `before step 0`."""
     if number < 0:
         return "before step 0"
-    return f"step {number}, micro {micro}" if micro else f"step {number}"
+    return say("step {}, micro {}", number, micro) if micro else say("step {}", number)
 
 
 def dtype(name: str) -> str:
@@ -159,17 +161,17 @@ def short_hash(number: int) -> str:
 
 def plural(number: int, singular: str, several: str | None = None) -> str:
     """`1 tensor`, `39,812 tensors`."""
-    return f"{count(number)} {singular if number == 1 else several or singular + 's'}"
+    return say("{} {}", count(number), singular if number == 1 else several or singular + "s")
 
 
 def listing(names: Sequence[str], total: int | None = None) -> str:
     """`a, b and c`, or `a, b and 7 more` where `total` is more than what is named."""
     more = 0 if total is None else total - len(names)
     if more > 0:
-        return f"{', '.join(names)} and {count(more)} more"
+        return say("{} and {} more", joined(", ", names), count(more))
     if len(names) <= 1:
         return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return say("{} and {}", joined(", ", names[:-1]), names[-1])
 
 
 def _range(numbers: Sequence[int]) -> str:

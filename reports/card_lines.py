@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from align.reports.cards import Card
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 NOTES_KEPT = 6
 """Lines of notes that findings leave room for."""
@@ -27,7 +27,7 @@ class Above:
 
 
 def findings_and_notes(
-    cards: Sequence[Card], notes: Sequence[str], above: Above, screen: Screen, phrases: Phrases
+    cards: Sequence[Card], notes: Sequence[str], above: Above, screen: Screen, phrases: Language
 ) -> Iterator[Line]:
     """The findings and the notes after them, in what the lines above leave of a screen."""
     note_forms = [list(wrapped(f"{phrases['note']}: {note}", screen.width)) for note in notes]
@@ -49,7 +49,7 @@ def findings_and_notes(
 
 
 def _cards(
-    cards: Sequence[Card], said: frozenset[str], screen: Screen, phrases: Phrases, room: int
+    cards: Sequence[Card], said: frozenset[str], screen: Screen, phrases: Language, room: int
 ) -> Iterator[Sequence[Line]]:
     """The lines of each finding; the first is always whole, the last ones are counted where there is no room."""
     whole = [list(_whole(card, said, screen, phrases)) for card in cards]
@@ -87,7 +87,7 @@ def _summary(card: Card, said: frozenset[str], screen: Screen) -> Iterator[Line]
         yield from wrapped(card.summary, screen.width, "    ")
 
 
-def _whole(card: Card, said: frozenset[str], screen: Screen, phrases: Phrases) -> Iterator[Line]:
+def _whole(card: Card, said: frozenset[str], screen: Screen, phrases: Language) -> Iterator[Line]:
     yield _head(card)
     yield from _summary(card, said, screen)
     for sentence in (card.ranks, card.consequence):
@@ -101,7 +101,7 @@ def _whole(card: Card, said: frozenset[str], screen: Screen, phrases: Phrases) -
                 yield f"    {text}", style
 
 
-def _notes(forms: Sequence[Sequence[Line]], screen: Screen, phrases: Phrases, room: int) -> Iterator[Line]:
+def _notes(forms: Sequence[Sequence[Line]], screen: Screen, phrases: Language, room: int) -> Iterator[Line]:
     """The notes that there is room for, and how many more there are."""
     left = room
     for number, lines in enumerate(forms):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from align.records import Finding, Place
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 DIFFERENCES = ("relative", "floor", "unit", "effect", "difference", "error", "cosine")
 """Words in the names of evidence that is read as a difference, to two digits."""
@@ -62,7 +62,7 @@ class _Group:
     explains: tuple[_Group, ...] = ()
 
 
-def make_cards(findings: Sequence[Finding], phrases: Phrases, consequence: str = "") -> tuple[Card, ...]:
+def make_cards(findings: Sequence[Finding], phrases: Language, consequence: str = "") -> tuple[Card, ...]:
     """The causes in their order; `consequence` is what is said of the first."""
     cards = [_card(group, phrases) for group in _grouped(findings)]
     if cards and consequence:
@@ -70,7 +70,7 @@ def make_cards(findings: Sequence[Finding], phrases: Phrases, consequence: str =
     return tuple(cards)
 
 
-def script_note(findings: Iterable[Finding], others: Iterable[str], phrases: Phrases) -> Iterator[str]:
+def script_note(findings: Iterable[Finding], others: Iterable[str], phrases: Language) -> Iterator[str]:
     """What to add to commands, where the advice of a cause or another sentence has one without a script."""
     advices = (finding.advice for finding in findings if not finding.explained_by)
     if any(WITHOUT_SCRIPT.search(sentence) for sentence in (*advices, *others)):
@@ -109,7 +109,7 @@ def _ranks(finding: Finding) -> tuple[int, ...]:
     return () if finding.where.rank is None else (finding.where.rank,)
 
 
-def _card(group: _Group, phrases: Phrases) -> Card:
+def _card(group: _Group, phrases: Language) -> Card:
     finding, several = group.finding, len(group.ranks) > 1
     place = replace(finding.where, rank=None) if several else finding.where
     return Card(
@@ -128,7 +128,7 @@ def _card(group: _Group, phrases: Phrases) -> Card:
     )
 
 
-def _explains_line(findings: Sequence[Finding], phrases: Phrases) -> str:
+def _explains_line(findings: Sequence[Finding], phrases: Language) -> str:
     """The consequences in one line: `Explains 2 more findings: buffer-differs (3 of 9 tensors), data-order.`."""
     if not findings:
         return ""
@@ -155,7 +155,7 @@ def _size(finding: Finding) -> str:
     return shortened(finding.where.name, 40)
 
 
-def place_text(place: Place, phrases: Phrases) -> str:
+def place_text(place: Place, phrases: Language) -> str:
     """Where a finding points: `layers.2.mlp output.0, step 0, forward`."""
     step = "" if place.step is None else rows.step_text(place.step, phrases)
     micro = f"micro {place.micro}" if place.micro else ""

@@ -8,8 +8,8 @@ from align import wording
 from align.records import Severity, Verdict
 from align.reports.card_lines import Above, findings_and_notes
 from align.reports.cards import make_cards
+from align.reports.language import ENGLISH, Language
 from align.reports.lines import STYLES, Line, Screen, columns, plain, print_lines, wrapped
-from align.reports.phrases import ENGLISH, Phrases
 from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ NAME_WIDTH = 60
 EQUAL = "equal"
 
 
-def checkpoint_text(result: CheckpointResult, phrases: Phrases = ENGLISH, *, whole: bool = False) -> str:
+def checkpoint_text(result: CheckpointResult, phrases: Language = ENGLISH, *, whole: bool = False) -> str:
     """The text without colour: what fits on a screen, or with a line for every entry."""
     return plain(_lines(result, phrases, Screen(whole=whole)))
 
 
 def print_checkpoint(
-    result: CheckpointResult, stream: IO[str], phrases: Phrases = ENGLISH, *, whole: bool = False
+    result: CheckpointResult, stream: IO[str], phrases: Language = ENGLISH, *, whole: bool = False
 ) -> None:
     """Write the text to a stream, with colour when it is a terminal."""
     print_lines(lambda screen: _lines(result, phrases, screen), stream, whole=whole)
 
 
-def _lines(result: CheckpointResult, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+def _lines(result: CheckpointResult, phrases: Language, screen: Screen) -> Iterator[Line]:
     head = list(_head(result, phrases, screen))
     yield from head
     # The advice of the first finding stands under the summary only where the summary is that finding.
@@ -47,7 +47,7 @@ def _lines(result: CheckpointResult, phrases: Phrases, screen: Screen) -> Iterat
         yield from _entries(result)
 
 
-def _head(result: CheckpointResult, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+def _head(result: CheckpointResult, phrases: Language, screen: Screen) -> Iterator[Line]:
     ours, theirs = _side(result.reference), _side(result.candidate)
     yield from wrapped(
         f"{visible(result.reference.path)} ({phrases['reference']}: {ours}) {phrases['against']} "

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from align.records import RunInfo
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 EXPECTED_TO_DIFFER = frozenset({"started", "ended", "command", "host"})
 """Facts of any two runs that differ without a reason to look at them."""
@@ -80,7 +80,7 @@ def _rank(name: str) -> tuple[int, str]:
     return len(_PLAIN) + _GROUPS.index(name.partition(".")[0]), name
 
 
-def fact_text(value: Any, phrases: Phrases) -> str:
+def fact_text(value: Any, phrases: Language) -> str:
     """One fact in words."""
     if value is None or value in ("", (), []):
         return phrases["not_recorded"]
@@ -96,14 +96,14 @@ def fact_name(name: str) -> str:
     return visible(name.replace("_", " ") if name in _PLAIN else name)
 
 
-def known_facts(run: RunInfo, phrases: Phrases) -> tuple[tuple[str, str], ...]:
+def known_facts(run: RunInfo, phrases: Language) -> tuple[tuple[str, str], ...]:
     """The facts of one run that are known, as names and values."""
     facts = run_facts(run)
     texts = ((fact_name(name), fact_text(facts[name], phrases)) for name in sorted(facts, key=_rank))
     return tuple((name, text) for name, text in texts if text != phrases["not_recorded"])
 
 
-def compare_facts(reference: RunInfo, candidate: RunInfo, phrases: Phrases) -> tuple[Fact, ...]:
+def compare_facts(reference: RunInfo, candidate: RunInfo, phrases: Language) -> tuple[Fact, ...]:
     """The facts of both runs: those that differ first."""
     left, right = run_facts(reference), run_facts(candidate)
     facts = []
@@ -115,7 +115,7 @@ def compare_facts(reference: RunInfo, candidate: RunInfo, phrases: Phrases) -> t
     return tuple(sorted(known, key=lambda fact: not fact.differs))
 
 
-def device_text(run: RunInfo, phrases: Phrases) -> str:
+def device_text(run: RunInfo, phrases: Language) -> str:
     """The device of a run in one line: `Ascend910B (npu, simulated NPU), torch 2.1.0, torch_npu 2.1.0`."""
     kind = f"{run.device_type}, {phrases['simulated']}" if run.simulated else run.device_type
     device = f"{run.device_name} ({kind})" if run.device_name else kind

@@ -14,7 +14,7 @@ from align.records import Status
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
     from align.reports.series import Curves, Panel, Point
 
 # Stand-ins that no other part of a figure has: the page's own colours take their place, so that one figure
@@ -37,7 +37,7 @@ MOST_MARKED_STEPS = 40
 """Curves with fewer steps mark each of them."""
 
 
-def panel_figure(panel: Panel, number: int, phrases: Phrases) -> Markup:
+def panel_figure(panel: Panel, number: int, phrases: Language) -> Markup:
     """The differences of one panel in execution order."""
     words: dict[str, str] = {"@y": phrases["axis_relative"], "@x": phrases["axis_order"], "@first": panel.first_label}
     figure, axes = new_figure(2.9)
@@ -57,7 +57,7 @@ def panel_figure(panel: Panel, number: int, phrases: Phrases) -> Markup:
     return as_svg(figure, f"d{number}", words)
 
 
-def loss_figure(curves: Curves, phrases: Phrases) -> Markup:
+def loss_figure(curves: Curves, phrases: Language) -> Markup:
     """The losses of both runs."""
     figure, axes = new_figure(2.6)
     if curves.compared is not None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from align import wording
+from align.reports.language import ENGLISH, Language
 from align.reports.page_data import page_data
-from align.reports.phrases import ENGLISH, Phrases
 from align.reports.rows import STATUS_SIGNS, focus_index, step_text, window
 from align.reports.series import Curves, Panel, Point, make_curves, make_panels, shown_step
 from align.reports.templating import SIGNS, resource, templates
@@ -27,7 +27,7 @@ SMALLEST_LOSS = 1e-3
 """Differences of losses below this are written with an exponent."""
 
 
-def diff_page(result: DiffResult, phrases: Phrases = ENGLISH) -> str:
+def diff_page(result: DiffResult, phrases: Language = ENGLISH) -> str:
     """The whole page as text."""
     script = resource("page.js")
     start = window(len(result.comparisons), focus_index(result), STATIC_ROWS).start
@@ -52,7 +52,7 @@ def diff_page(result: DiffResult, phrases: Phrases = ENGLISH) -> str:
     )
 
 
-def _difference(result: DiffResult, phrases: Phrases) -> dict[str, Any]:
+def _difference(result: DiffResult, phrases: Language) -> dict[str, Any]:
     """The section of the difference along the run: a lead, the figures and how to read them."""
     step = shown_step(result)
     panels = make_panels(result)
@@ -65,7 +65,7 @@ def _difference(result: DiffResult, phrases: Phrases) -> dict[str, Any]:
     }
 
 
-def _drawn(number: int, panel: Panel, phrases: Phrases) -> dict[str, Any]:
+def _drawn(number: int, panel: Panel, phrases: Language) -> dict[str, Any]:
     title = phrases[panel.name]
     if not panel.drawable:
         reason = phrases["not_measurable" if panel.captured else "not_captured"]
@@ -88,7 +88,7 @@ def _first_key(panel: Panel, first: Point) -> str:
     return "difference_first_weights" if panel.name == "panel_init" else "difference_first"
 
 
-def _loss(result: DiffResult, phrases: Phrases) -> dict[str, Any]:
+def _loss(result: DiffResult, phrases: Language) -> dict[str, Any]:
     """The section of the loss: the curves where there are enough steps, and the first values."""
     curves = make_curves(result)
     figure: Markup | str = ""
@@ -99,7 +99,7 @@ def _loss(result: DiffResult, phrases: Phrases) -> dict[str, Any]:
     return {"figure": figure, "lead": _loss_lead(result, curves, phrases), "rows": _loss_rows(result, phrases)}
 
 
-def _loss_lead(result: DiffResult, curves: Curves, phrases: Phrases) -> str:
+def _loss_lead(result: DiffResult, curves: Curves, phrases: Language) -> str:
     if not curves.drawable:
         return phrases["loss_missing"].format(
             reason=phrases["loss_one_step" if curves.recorded else "loss_no_timeline"]
@@ -107,7 +107,7 @@ def _loss_lead(result: DiffResult, curves: Curves, phrases: Phrases) -> str:
     return " ".join([phrases["loss_how"], _largest_difference(result, phrases)]).rstrip()
 
 
-def _largest_difference(result: DiffResult, phrases: Phrases) -> str:
+def _largest_difference(result: DiffResult, phrases: Language) -> str:
     """Where the losses lie furthest apart: curves that differ little look like one."""
     reference = {row.step: row.loss for row in result.reference_timeline}
     apart = [(row.loss - reference.get(row.step, math.nan), row.step) for row in result.candidate_timeline]
@@ -120,7 +120,7 @@ def _largest_difference(result: DiffResult, phrases: Phrases) -> str:
     return phrases["loss_largest"].format(difference=_signed(difference, phrases), step=step)
 
 
-def _loss_rows(result: DiffResult, phrases: Phrases) -> list[tuple[str, str, str, str]]:
+def _loss_rows(result: DiffResult, phrases: Language) -> list[tuple[str, str, str, str]]:
     """The losses of the first steps, and how far the candidate's lies above the reference's."""
     reference = {row.step: row.loss for row in result.reference_timeline}
     candidate = {row.step: row.loss for row in result.candidate_timeline}
@@ -132,7 +132,7 @@ def _loss_rows(result: DiffResult, phrases: Phrases) -> list[tuple[str, str, str
     return rows
 
 
-def _signed(difference: float, phrases: Phrases) -> str:
+def _signed(difference: float, phrases: Language) -> str:
     """A difference of losses: `+0.0031`, or two digits of it where four decimals would show nothing."""
     if difference == 0:
         return phrases["cell_equal"]

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from align import wording
 from align.reports.inspect_view import make_inspect_page
-from align.reports.phrases import ENGLISH, Phrases
+from align.reports.language import ENGLISH, Language
 from align.reports.run_figures import curve_figure
 from align.reports.templating import SIGNS, resource, templates
 from align.reports.timeline_table import make_run_timeline
@@ -21,7 +21,7 @@ MARKS = ("captured", "skipped", "lost", "first", "limit")
 """What a figure may have beside its curve; the legend explains those that are there."""
 
 
-def inspect_page(result: InspectResult, phrases: Phrases = ENGLISH) -> str:
+def inspect_page(result: InspectResult, phrases: Language = ENGLISH) -> str:
     """The whole page as text."""
     page = make_inspect_page(result, phrases)
     drawn = [curve for curve in page.curves if curve.drawable]

@@ -7,8 +7,8 @@ from typing import IO, TYPE_CHECKING
 from align.records import State
 from align.reports.card_lines import Above, findings_and_notes
 from align.reports.inspect_view import Answer, InspectPage, make_inspect_page
+from align.reports.language import ENGLISH, Language
 from align.reports.lines import STYLES, WIDTH, Line, Screen, cut, fitted, plain, print_lines, wrapped
-from align.reports.phrases import ENGLISH, Phrases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,27 +28,27 @@ ROOM = 22
 """Lines that the questions may take of a screen, so that findings have as many."""
 
 
-def inspect_text(result: InspectResult, phrases: Phrases = ENGLISH, width: int = WIDTH, *, whole: bool = False) -> str:
+def inspect_text(result: InspectResult, phrases: Language = ENGLISH, width: int = WIDTH, *, whole: bool = False) -> str:
     """The text of an inspection without colour: what fits on a screen, or the whole."""
     return plain(_lines(make_inspect_page(result, phrases), phrases, Screen(width, whole)))
 
 
 def print_inspection(
-    result: InspectResult, stream: IO[str], phrases: Phrases = ENGLISH, *, whole: bool = False
+    result: InspectResult, stream: IO[str], phrases: Language = ENGLISH, *, whole: bool = False
 ) -> None:
     """Write the text to a stream, with colour when it is a terminal."""
     page = make_inspect_page(result, phrases)
     print_lines(lambda screen: _lines(page, phrases, screen), stream, whole=whole)
 
 
-def _lines(page: InspectPage, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+def _lines(page: InspectPage, phrases: Language, screen: Screen) -> Iterator[Line]:
     above = [*_head(page, phrases, screen), *_questions(page.answers, phrases, screen)]
     yield from above
     said = frozenset({page.sentence, page.next_step})
     yield from findings_and_notes(page.cards, page.notes, Above(len(above), said), screen, phrases)
 
 
-def _head(page: InspectPage, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+def _head(page: InspectPage, phrases: Language, screen: Screen) -> Iterator[Line]:
     where = phrases["on_device"].format(path=page.path, device=page.device)
     yield from wrapped(f"{where}: {page.steps_line}", screen.width, style=STYLES[page.role], first=f"{page.verdict}  ")
     yield from wrapped(page.sentence, screen.width)
@@ -57,7 +57,7 @@ def _head(page: InspectPage, phrases: Phrases, screen: Screen) -> Iterator[Line]
     yield from wrapped(page.comparable, screen.width)
 
 
-def _questions(answers: Sequence[Answer], phrases: Phrases, screen: Screen) -> Iterator[Line]:
+def _questions(answers: Sequence[Answer], phrases: Language, screen: Screen) -> Iterator[Line]:
     """One entry a question; what is not to be asked of this run is named in one line."""
     if not answers:
         return

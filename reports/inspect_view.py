@@ -11,7 +11,7 @@ from align import wording
 from align.records import Curve, Detail, Health, Severity, State
 from align.reports.cards import Card, make_cards, script_note
 from align.reports.facts import device_text, known_facts
-from align.reports.phrases import ENGLISH, Phrases
+from align.reports.language import ENGLISH, Language
 from align.reports.remarks import COMPARED, made_comparable, side_notes
 from align.reports.run_series import RunCurve, make_curves
 from align.reports.run_tables import ShownTable, make_table
@@ -84,7 +84,7 @@ class InspectPage:
         return tuple(table for table in self.tables if table.curve not in drawn)
 
 
-def make_inspect_page(result: InspectResult, phrases: Phrases = ENGLISH) -> InspectPage:
+def make_inspect_page(result: InspectResult, phrases: Language = ENGLISH) -> InspectPage:
     """The view of an inspection."""
     tables = tuple(make_table(table, phrases) for table in result.tables)
     return InspectPage(
@@ -108,12 +108,12 @@ def make_inspect_page(result: InspectResult, phrases: Phrases = ENGLISH) -> Insp
     )
 
 
-def _title(result: InspectResult, phrases: Phrases) -> str:
+def _title(result: InspectResult, phrases: Language) -> str:
     first = f" {shortened(result.first.name, 60)}" if result.first and result.first.name else ""
     return f"{phrases[result.verdict]}{first} - {_path(result, phrases)} - align"
 
 
-def _path(result: InspectResult, phrases: Phrases) -> str:
+def _path(result: InspectResult, phrases: Language) -> str:
     """The file, and how many others were read with it."""
     path, others = shortened(PurePath(result.paths[0]).name), len(result.paths) - 1
     if not others:
@@ -121,7 +121,7 @@ def _path(result: InspectResult, phrases: Phrases) -> str:
     return phrases["and_ranks_one" if others == 1 else "and_ranks"].format(path=path, count=wording.count(others))
 
 
-def _steps_line(result: InspectResult, phrases: Phrases) -> str:
+def _steps_line(result: InspectResult, phrases: Language) -> str:
     """`200 steps, steps 0-2 captured`."""
     steps = len(result.timeline)
     seen = phrases["run_steps_one" if steps == 1 else "run_steps"].format(count=wording.count(steps))
@@ -131,7 +131,7 @@ def _steps_line(result: InspectResult, phrases: Phrases) -> str:
     return f"{seen}, {captured}" if steps else captured
 
 
-def _captured(result: InspectResult, phrases: Phrases) -> str:
+def _captured(result: InspectResult, phrases: Language) -> str:
     """`steps 0-2`; of many stretches `40 of steps 0-195`."""
     text = wording.steps(result.captured)
     if text.count(",") < MOST_STRETCHES:
@@ -140,7 +140,7 @@ def _captured(result: InspectResult, phrases: Phrases) -> str:
     return phrases["run_captured_some"].format(count=wording.count(len(result.captured)), first=first, last=last)
 
 
-def _next_step(result: InspectResult, phrases: Phrases) -> str:
+def _next_step(result: InspectResult, phrases: Language) -> str:
     """The advice of the finding that the sentence on top is from, else of the first that is no note."""
     chosen = [finding for finding in result.findings if finding.summary == result.summary]
     chosen += [finding for finding in result.findings if finding.severity is not Severity.NOTE]
@@ -149,7 +149,7 @@ def _next_step(result: InspectResult, phrases: Phrases) -> str:
     return phrases["inspect_next_unknown"] if result.verdict is Health.UNKNOWN and result.replies else ""
 
 
-def _answer(reply: Reply, result: InspectResult, tables: tuple[ShownTable, ...], phrases: Phrases) -> Answer:
+def _answer(reply: Reply, result: InspectResult, tables: tuple[ShownTable, ...], phrases: Language) -> Answer:
     """What the head or a cause says in the same words is not said again; consequences are folded, and would be lost."""
     number = next((place for place, each in enumerate(result.findings, 1) if each.summary == reply.sentence), 0)
     sentence = visible(reply.sentence)
@@ -168,7 +168,7 @@ def _answer(reply: Reply, result: InspectResult, tables: tuple[ShownTable, ...],
     )
 
 
-def _notes(result: InspectResult, phrases: Phrases) -> Iterator[str]:
+def _notes(result: InspectResult, phrases: Language) -> Iterator[str]:
     """What a reader has to know before believing the verdict."""
     yield from side_notes(None, result.run, result.timeline, phrases)
     if len(result.paths) > 1:
@@ -180,7 +180,7 @@ def _notes(result: InspectResult, phrases: Phrases) -> Iterator[str]:
     yield from script_note(result.findings, asked, phrases)
 
 
-def _unseen(result: InspectResult, phrases: Phrases) -> Iterator[str]:
+def _unseen(result: InspectResult, phrases: Language) -> Iterator[str]:
     """What this inspection could not have seen, one sentence each."""
     run = result.run
     if not result.captured:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from align.records import TimelineRow
 from align.reports.columns import columnar, finite, rounded
-from align.reports.phrases import ENGLISH
+from align.reports.language import ENGLISH
 from align.reports.remarks import comparable
 from align.reports.rows import largest
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from align.records import Comparison, DiffResult, TensorRecord
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 _WORDS = (
     "init_step",
@@ -30,7 +30,7 @@ _WORDS = (
 )
 
 
-def page_data(result: DiffResult, start: int, phrases: Phrases) -> str:
+def page_data(result: DiffResult, start: int, phrases: Language) -> str:
     """The JSON for the page; `start` is the row at which its table opens."""
     data = {
         **columnar(_TEXTS, _NUMBERS, result.comparisons),

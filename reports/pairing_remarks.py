@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from align.records import DiffResult, PairedCalls, PairedNames
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 EXAMPLES = 3
 ROWS = 20
@@ -39,7 +39,7 @@ class PairingRow:
     confidence: str
 
 
-def pairing_notes(result: DiffResult, phrases: Phrases) -> Iterator[str]:
+def pairing_notes(result: DiffResult, phrases: Language) -> Iterator[str]:
     """What was paired by other than equal names and numbers, and what only one capture holds."""
     yield from _names_notes(result.pairing.names, phrases)
     yield from _calls_notes(result.pairing.calls, phrases)
@@ -57,7 +57,7 @@ def pairing_notes(result: DiffResult, phrases: Phrases) -> Iterator[str]:
         yield from _details(result, phrases)
 
 
-def pairing_rows(result: DiffResult, phrases: Phrases) -> tuple[PairingRow, ...]:
+def pairing_rows(result: DiffResult, phrases: Language) -> tuple[PairingRow, ...]:
     """The groups of names, those of most modules first."""
     return tuple(
         PairingRow(
@@ -71,7 +71,7 @@ def pairing_rows(result: DiffResult, phrases: Phrases) -> tuple[PairingRow, ...]
     )
 
 
-def _names_notes(groups: Sequence[PairedNames], phrases: Phrases) -> Iterator[str]:
+def _names_notes(groups: Sequence[PairedNames], phrases: Language) -> Iterator[str]:
     """One sentence for what the user's rules paired, one for the rest."""
     for by_rule in (True, False):
         here = [each for each in groups if (each.method == RULE) is by_rule]
@@ -89,11 +89,11 @@ def _names_notes(groups: Sequence[PairedNames], phrases: Phrases) -> Iterator[st
         )
 
 
-def _begin(name: str, phrases: Phrases) -> str:
+def _begin(name: str, phrases: Language) -> str:
     return shortened(name) if name else phrases["pairing_all"]
 
 
-def _by(group: PairedNames, phrases: Phrases) -> str:
+def _by(group: PairedNames, phrases: Language) -> str:
     if group.method in (ROOT, RULE):
         return phrases[f"pairing_{group.method}"]
     told = [word for word in TOLD if word in group.by][:MOST_TOLD]
@@ -105,7 +105,7 @@ def _confidence(confidence: float) -> str:
     return f"{int(confidence * 100 + 1e-4) / 100:.2f}"
 
 
-def _calls_notes(calls: Sequence[PairedCalls], phrases: Phrases) -> Iterator[str]:
+def _calls_notes(calls: Sequence[PairedCalls], phrases: Language) -> Iterator[str]:
     """One sentence for the micro-steps and one for the calls: the first of each, and how many more there are."""
     micros = next((each for each in calls if not each.name), None)
     if micros is not None:
@@ -119,7 +119,7 @@ def _calls_notes(calls: Sequence[PairedCalls], phrases: Phrases) -> Iterator[str
         yield _filled("note_calls", named[0], counts, phrases, more=others.format(count=wording.count(more)))
 
 
-def _filled(key: str, calls: PairedCalls, counts: Sequence[str], phrases: Phrases, **words: str) -> str:
+def _filled(key: str, calls: PairedCalls, counts: Sequence[str], phrases: Language, **words: str) -> str:
     pairs = [phrases["note_pair"].format(reference=one, candidate=other) for one, other in calls.pairs]
     return phrases[key].format(
         name=shortened(calls.name),
@@ -132,17 +132,17 @@ def _filled(key: str, calls: PairedCalls, counts: Sequence[str], phrases: Phrase
     )
 
 
-def _counted(word: str, number: int, phrases: Phrases) -> str:
+def _counted(word: str, number: int, phrases: Language) -> str:
     return phrases[f"{word}_{'one' if number == 1 else 'many'}"].format(count=wording.count(number))
 
 
-def _windows(result: DiffResult, phrases: Phrases) -> Iterator[str]:
+def _windows(result: DiffResult, phrases: Language) -> Iterator[str]:
     ours, theirs = result.pairing.reference_steps, result.pairing.candidate_steps
     if ours != theirs:
         yield phrases["note_steps"].format(reference=wording.steps(ours), candidate=wording.steps(theirs))
 
 
-def _details(result: DiffResult, phrases: Phrases) -> Iterator[str]:
+def _details(result: DiffResult, phrases: Language) -> Iterator[str]:
     ours, theirs = result.reference.detail, result.candidate.detail
     if ours == theirs or not {ours, theirs} <= set(DETAILS):
         return

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 from align.reports import inspect_phrases
 
-Phrases = Mapping[str, str]
-
-ENGLISH: Phrases = {
+ENGLISH: Mapping[str, str] = {
     "language": "en",
     "report": "diff report",
     "skip": "Skip to the findings",
@@ -265,5 +263,3 @@ ENGLISH: Phrases = {
     "footer": "Made by align {version} from one comparison. This file needs no network and no script.",
     **inspect_phrases.ENGLISH,
 }
-
-LANGUAGES: Mapping[str, Phrases] = {"en": ENGLISH}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from align.records import DiffResult, RunInfo, TimelineRow
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 
 COMPARED = frozenset(str(phase) for phase in Phase) - {"optimizer", "scaler", "rng"}
@@ -29,7 +29,7 @@ TWO_FILES = "two files"
 """How the method begins where no floor was given."""
 
 
-def notes(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
+def notes(result: DiffResult, phrases: Language) -> tuple[str, ...]:
     """What a reader has to know before believing the verdict, one sentence each."""
     sides = (
         (phrases["reference"], result.reference, result.reference_timeline),
@@ -43,14 +43,14 @@ def notes(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
     )
 
 
-def _measured_floor(result: DiffResult, phrases: Phrases) -> Iterator[str]:
+def _measured_floor(result: DiffResult, phrases: Language) -> Iterator[str]:
     """By what the floor was measured; what two files tell of it needs no word."""
     method = result.resolution.floor_method
     if not method.startswith(TWO_FILES):
         yield phrases["judged_floor"].format(method=visible(method))
 
 
-def _same(result: DiffResult, phrases: Phrases) -> Iterator[str]:
+def _same(result: DiffResult, phrases: Language) -> Iterator[str]:
     """A comparison of a run with itself says nothing of two runs."""
     if os.path.realpath(result.reference_path) == os.path.realpath(result.candidate_path):
         yield phrases["note_same_file"]
@@ -58,13 +58,13 @@ def _same(result: DiffResult, phrases: Phrases) -> Iterator[str]:
         yield phrases["note_same_run"]
 
 
-def comparable(result: DiffResult, phrases: Phrases) -> str:
+def comparable(result: DiffResult, phrases: Language) -> str:
     """What was done on purpose to make both runs comparable."""
     sides = ((phrases["reference"], result.reference), (phrases["candidate"], result.candidate))
     return made_comparable(sides, phrases)
 
 
-def made_comparable(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> str:
+def made_comparable(sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> str:
     """What was done on purpose to make runs comparable, in one sentence; empty where nothing was.
 
     Each side is a word for it and its run; a single run needs no word.
@@ -73,7 +73,7 @@ def made_comparable(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrase
     return phrases["made_comparable"].format(what="; ".join(parts)) if parts else ""
 
 
-def _taken(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> Iterator[str]:
+def _taken(sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> Iterator[str]:
     """Which run took its weights and batches from which capture."""
     for side, run in sides:
         sources: dict[str, list[str]] = {}
@@ -93,7 +93,7 @@ def _taken(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> Ite
             yield phrases[sentence].format(side=side, what=what, file=file)
 
 
-def _batches(run: RunInfo, phrases: Phrases) -> str:
+def _batches(run: RunInfo, phrases: Language) -> str:
     """The batches that a run took, and how many of those it asked for where it did not get all."""
     taken, missed = run.same_start.get("batches_taken"), run.same_start.get("batches_missed")
     what = phrases["same_batches_from"]
@@ -102,7 +102,7 @@ def _batches(run: RunInfo, phrases: Phrases) -> str:
     return f"{what}{phrases['same_own_targets'] if 'batches_as' in run.same_start else ''}"
 
 
-def _switched(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> Iterator[str]:
+def _switched(sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> Iterator[str]:
     """Switches and the seed, with the side where they are not those of both."""
     for name in ("no_dropout", "deterministic"):
         on = [side for side, run in sides if run.same_start.get(name)]
@@ -114,13 +114,13 @@ def _switched(sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> 
         yield f"{phrases['same_seed'].format(seed=visible(str(seed)))}{_where(with_it, sides, phrases)}"
 
 
-def _where(on: Sequence[str | None], sides: Sequence[tuple[str | None, RunInfo]], phrases: Phrases) -> str:
+def _where(on: Sequence[str | None], sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> str:
     if len(sides) == 1:
         return ""
     return phrases["same_in_both"] if len(on) == len(sides) else phrases["same_in_one"].format(side=on[0])
 
 
-def side_notes(side: str | None, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Phrases) -> Iterator[str]:
+def side_notes(side: str | None, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Language) -> Iterator[str]:
     """What a reader has to know of one run, named by a word; a run that stands alone needs none."""
     for key, words in _troubles(run, timeline):
         prefix = "note_run" if side is None else "note"
@@ -141,7 +141,7 @@ def _troubles(run: RunInfo, timeline: tuple[TimelineRow, ...]) -> Iterator[tuple
         yield "trouble", {"note": visible(note)}
 
 
-def judged(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
+def judged(result: DiffResult, phrases: Language) -> tuple[str, ...]:
     """How the pairs were judged: the measure, the limit, the unit roundoffs and the counts."""
     sentences = [phrases["judged_measure"]]
     limits = Counter(comparison.limit for comparison in result.comparisons if comparison.limit > 0)
@@ -162,7 +162,7 @@ def judged(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _counts_sentence(result: DiffResult, phrases: Phrases) -> str:
+def _counts_sentence(result: DiffResult, phrases: Language) -> str:
     return phrases["judged_counts"].format(
         paired=wording.count(len(result.comparisons)),
         reference=wording.count(len(result.only_reference)),
@@ -170,7 +170,7 @@ def _counts_sentence(result: DiffResult, phrases: Phrases) -> str:
     )
 
 
-def confidence(result: DiffResult, phrases: Phrases) -> str:
+def confidence(result: DiffResult, phrases: Language) -> str:
     """The smallest effect that would have been seen, in one sentence; none where runs part before the forward pass."""
     effect = result.resolution.smallest_visible_effect
     if Detail.STATS in {result.reference.detail, result.candidate.detail}:
@@ -182,7 +182,7 @@ def confidence(result: DiffResult, phrases: Phrases) -> str:
     return phrases["visible_effect"].format(precision=precision, effect=wording.relative(effect))
 
 
-def unseen(result: DiffResult, phrases: Phrases) -> tuple[str, ...]:
+def unseen(result: DiffResult, phrases: Language) -> tuple[str, ...]:
     """What this comparison could not have seen, one sentence each."""
     sentences = [confidence(result, phrases) or phrases["no_visible_effect"]]
     for side, run in ((phrases["Reference"], result.reference), (phrases["Candidate"], result.candidate)):

@@ -12,7 +12,7 @@ from align.reports.visible import shortened
 
 if TYPE_CHECKING:
     from align.records import Comparison, DiffResult, TensorKey, TensorRecord
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 SHARE_BEFORE = 0.4
 """How much of a window stands before the tensor that it shows, so that its inputs are in sight."""
@@ -53,7 +53,7 @@ def slot_text(key: TensorKey) -> str:
     return f"{key.slot} ({', '.join(parts)})" if parts else key.slot
 
 
-def step_text(step: int, phrases: Phrases) -> str:
+def step_text(step: int, phrases: Language) -> str:
     """The step as a place in a sentence: `step 3`, `before step 0`."""
     return phrases["before_training"] if step == INIT_STEP else phrases["step"].format(step=step)
 
@@ -75,7 +75,7 @@ def largest(record: TensorRecord) -> float | None:
     return stats.absolute_maximum
 
 
-def tensor_text(record: TensorRecord, phrases: Phrases) -> str:
+def tensor_text(record: TensorRecord, phrases: Language) -> str:
     """What one side holds, with its greatest magnitude."""
     magnitude = largest(record)
     if magnitude is None:
@@ -83,7 +83,7 @@ def tensor_text(record: TensorRecord, phrases: Phrases) -> str:
     return f"{kind_text(record)}, {phrases['absolute_maximum'].format(value=wording.value(magnitude))}"
 
 
-def difference_text(comparison: Comparison, phrases: Phrases) -> str:
+def difference_text(comparison: Comparison, phrases: Language) -> str:
     """The relative L2 difference, or in words why there is no number."""
     difference = comparison.relative_l2
     if is_equal(comparison):
@@ -109,7 +109,7 @@ def resolution(comparison: Comparison) -> float:
     return max(comparison.reference.resolution, comparison.candidate.resolution)
 
 
-def make_row(number: int, comparison: Comparison, phrases: Phrases, *, first: bool) -> Row:
+def make_row(number: int, comparison: Comparison, phrases: Language, *, first: bool) -> Row:
     """The row of one pair."""
     key = comparison.key
     measured = comparison.times_floor is not None and bool(comparison.relative_l2) and not is_equal(comparison)
@@ -176,7 +176,7 @@ def window(total: int, focus: int | None, size: int) -> range:
     return range(start, start + size)
 
 
-def make_rows(result: DiffResult, indices: Sequence[int], phrases: Phrases) -> tuple[Row, ...]:
+def make_rows(result: DiffResult, indices: Sequence[int], phrases: Language) -> tuple[Row, ...]:
     """The rows with these places, the first divergence marked."""
     first = first_index(result)
     return tuple(make_row(i, result.comparisons[i], phrases, first=i == first) for i in indices)

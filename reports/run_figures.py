@@ -11,7 +11,7 @@ from align.reports.figures import BAND, CANDIDATE, ERROR, INK, LIMIT, MOST_MARKE
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
     from align.reports.run_series import RunCurve
 
 HEIGHT = 2.4
@@ -19,7 +19,7 @@ BASE = 2
 """Loss scales are powers of two."""
 
 
-def curve_figure(curve: RunCurve, phrases: Phrases) -> Markup:
+def curve_figure(curve: RunCurve, phrases: Language) -> Markup:
     """One curve with its marks."""
     figure, axes = new_figure(HEIGHT)
     steps = [step for step, _ in curve.points]

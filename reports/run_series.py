@@ -15,7 +15,7 @@ from align.reports.series import curve
 
 if TYPE_CHECKING:
     from align.records import InspectResult, TimelineRow
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 MOST_MARKS = 300
 """Skipped steps that are marked; of more, one of each stretch is."""
@@ -61,12 +61,12 @@ class RunCurve:
         return min(values) > 0 and max(values) > LOGARITHMIC_FROM * min(values)
 
 
-def make_curves(result: InspectResult, phrases: Phrases) -> tuple[RunCurve, ...]:
+def make_curves(result: InspectResult, phrases: Language) -> tuple[RunCurve, ...]:
     """Loss, loss scale, gradient norm and time per step, in this order; empty ones say so."""
     return tuple(_curve(which, result, phrases) for which in Curve) if result.timeline else ()
 
 
-def _curve(which: Curve, result: InspectResult, phrases: Phrases) -> RunCurve:
+def _curve(which: Curve, result: InspectResult, phrases: Language) -> RunCurve:
     rows = result.timeline
     points = [(row.step, _value(row, which)) for row in rows]
     skipped = [row.step for row in rows if row.skipped]
@@ -101,7 +101,7 @@ def _is_lost(row: TimelineRow, which: Curve) -> bool:
 
 
 def _sentences(
-    which: Curve, known: Sequence[tuple[int, float]], lost: Sequence[int], skipped: Sequence[int], phrases: Phrases
+    which: Curve, known: Sequence[tuple[int, float]], lost: Sequence[int], skipped: Sequence[int], phrases: Language
 ) -> list[str]:
     """What there is to see, in words."""
     said = [_course(which, known, phrases)] if known else []
@@ -115,7 +115,7 @@ def _sentences(
     return said
 
 
-def _course(which: Curve, known: Sequence[tuple[int, float]], phrases: Phrases) -> str:
+def _course(which: Curve, known: Sequence[tuple[int, float]], phrases: Language) -> str:
     write = WRITTEN[which]
     low, high = (pick(known, key=lambda entry: entry[1]) for pick in (min, max))
     if len(known) == 1:
@@ -134,7 +134,7 @@ def _course(which: Curve, known: Sequence[tuple[int, float]], phrases: Phrases) 
     return f"{from_to} {between}"
 
 
-def _some_ranges(steps: Sequence[int], phrases: Phrases) -> str:
+def _some_ranges(steps: Sequence[int], phrases: Language) -> str:
     """`3-8, 12`; of many stretches the first ones."""
     parts = wording.ranges(steps).split(", ")
     shown = ", ".join(parts[:8])

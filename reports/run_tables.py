@@ -12,7 +12,7 @@ from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
     from align.records import Curve, Table
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 MOST_ROWS = 40
 """Rows of a table on the page; the JSON has all."""
@@ -53,7 +53,7 @@ class ShownTable:
     curve: Curve | None
 
 
-def make_table(table: Table, phrases: Phrases) -> ShownTable:
+def make_table(table: Table, phrases: Language) -> ShownTable:
     """One table, its first rows."""
     shown, total = table.rows[:MOST_ROWS], len(table.rows)
     cut = ""
@@ -77,7 +77,7 @@ def make_table(table: Table, phrases: Phrases) -> ShownTable:
     )
 
 
-def cell_text(cell: FactValue, kind: Shown, phrases: Phrases) -> str:
+def cell_text(cell: FactValue, kind: Shown, phrases: Language) -> str:
     """One cell in words or digits."""
     if cell is None:
         return phrases["cell_unknown"]

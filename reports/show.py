@@ -12,7 +12,7 @@ from align import wording
 from align.errors import UsageError
 from align.records import INIT_STEP, Phase, TensorRecord
 from align.reports.facts import GROUPS_OF_LINES, device_text, fact_text, run_facts
-from align.reports.phrases import ENGLISH, Phrases
+from align.reports.language import ENGLISH, Language
 from align.reports.remarks import made_comparable
 from align.reports.rows import slot_text
 from align.reports.show_facts import fact_lines, generator_rows, matching_fact_lines, settings_text, wrapped
@@ -51,13 +51,13 @@ class Contents:
     alive: bool | None = None
 
 
-def show_text(contents: Contents, names: Sequence[str] = (), phrases: Phrases = ENGLISH) -> str:
+def show_text(contents: Contents, names: Sequence[str] = (), phrases: Language = ENGLISH) -> str:
     """The tensors whose names match, or the whole run when no name is given."""
     lines = _tensor_lines(contents, names) if names else _run_lines(contents, phrases)
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _run_lines(contents: Contents, phrases: Phrases) -> Iterator[str]:
+def _run_lines(contents: Contents, phrases: Language) -> Iterator[str]:
     run = contents.run
     ending = _ending(contents, phrases)
     yield f"{visible(contents.path)}: {visible(ending)}, align {run.align_version}, format {run.format_version}"
@@ -86,7 +86,7 @@ def _run_lines(contents: Contents, phrases: Phrases) -> Iterator[str]:
     yield from _columns([[shortened(module.name), visible(module.class_name)] for module in contents.modules.values()])
 
 
-def _ending(contents: Contents, phrases: Phrases) -> str:
+def _ending(contents: Contents, phrases: Language) -> str:
     """How the run ended; of an unfinished capture what is known of it."""
     run, timeline = contents.run, contents.timeline
     if run.outcome != "unfinished":
@@ -97,7 +97,7 @@ def _ending(contents: Contents, phrases: Phrases) -> str:
     return phrases["show_unfinished"].format(why=phrases[known[contents.alive]], last=step)
 
 
-def _preparation_lines(run: RunInfo, phrases: Phrases) -> Iterator[str]:
+def _preparation_lines(run: RunInfo, phrases: Language) -> Iterator[str]:
     """What was done before training: the same start, the loaders; and what the device left to the CPU."""
     prepared = made_comparable(((None, run),), phrases)
     if prepared:

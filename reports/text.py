@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import IO, TYPE_CHECKING
 
 from align.reports.card_lines import Above, findings_and_notes
+from align.reports.language import ENGLISH, Language
 from align.reports.lines import STYLES, WIDTH, Line, Screen, columns, plain, print_lines, wrapped
-from align.reports.phrases import ENGLISH, Phrases
 from align.reports.view import Page, make_page
 from align.reports.visible import shortened
 
@@ -22,18 +22,18 @@ NUMBERS = frozenset({3, 4, 5})
 """The columns of numbers."""
 
 
-def diff_text(result: DiffResult, phrases: Phrases = ENGLISH, width: int = WIDTH, *, whole: bool = False) -> str:
+def diff_text(result: DiffResult, phrases: Language = ENGLISH, width: int = WIDTH, *, whole: bool = False) -> str:
     """The text of a comparison without colour: what fits on a screen, or the whole."""
     return plain(_lines(make_page(result, phrases), phrases, Screen(width, whole)))
 
 
-def print_diff(result: DiffResult, stream: IO[str], phrases: Phrases = ENGLISH, *, whole: bool = False) -> None:
+def print_diff(result: DiffResult, stream: IO[str], phrases: Language = ENGLISH, *, whole: bool = False) -> None:
     """Write the text to a stream, with colour when it is a terminal."""
     page = make_page(result, phrases)
     print_lines(lambda screen: _lines(page, phrases, screen), stream, whole=whole)
 
 
-def _lines(page: Page, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+def _lines(page: Page, phrases: Language, screen: Screen) -> Iterator[Line]:
     above = [*_head(page, phrases, screen), *_around(page, phrases)]
     yield from above
     notes = (page.steps_line, *filter(None, (page.confidence,)), *page.notes)
@@ -41,7 +41,7 @@ def _lines(page: Page, phrases: Phrases, screen: Screen) -> Iterator[Line]:
     yield from findings_and_notes(page.cards, notes, Above(len(above), said), screen, phrases)
 
 
-def _head(page: Page, phrases: Phrases, screen: Screen) -> Iterator[Line]:
+def _head(page: Page, phrases: Language, screen: Screen) -> Iterator[Line]:
     reference, candidate = page.sides
     heading = f"{reference.path} ({reference.word}) {phrases['against']} {candidate.path} ({candidate.word})"
     yield f"{page.verdict}  {heading}", STYLES[page.role]
@@ -51,14 +51,14 @@ def _head(page: Page, phrases: Phrases, screen: Screen) -> Iterator[Line]:
     yield from wrapped(page.comparable, screen.width)
 
 
-def _around(page: Page, phrases: Phrases) -> Iterator[Line]:
+def _around(page: Page, phrases: Language) -> Iterator[Line]:
     if page.around:
         yield "", ""
         yield page.around_title, "bold"
         yield from _table(page.around, phrases)
 
 
-def _table(rows: Sequence[Row], phrases: Phrases) -> Iterator[Line]:
+def _table(rows: Sequence[Row], phrases: Language) -> Iterator[Line]:
     steps = len({row.step for row in rows}) > 1
     cells = [[phrases[name] for name in TABLE]]
     for row in rows:

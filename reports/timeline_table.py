@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from align.records import DiffResult, InspectResult, TimelineRow
-    from align.reports.phrases import Phrases
+    from align.reports.language import Language
 
 MOST_ROWS = 20
 MOST_ROWS_OF_ONE = 40
@@ -32,7 +32,7 @@ class TimelineTable:
     more: int = 0
 
 
-def make_timeline(result: DiffResult, phrases: Phrases) -> TimelineTable:
+def make_timeline(result: DiffResult, phrases: Language) -> TimelineTable:
     """The first steps of both runs, with the columns of which anything is known."""
     ours = {row.step: row for row in result.reference_timeline}
     theirs = {row.step: row for row in result.candidate_timeline}
@@ -45,7 +45,7 @@ def make_timeline(result: DiffResult, phrases: Phrases) -> TimelineTable:
     return _table(steps, columns, len(every) - len(steps), phrases)
 
 
-def make_run_timeline(result: InspectResult, phrases: Phrases) -> TimelineTable:
+def make_run_timeline(result: InspectResult, phrases: Language) -> TimelineTable:
     """The steps around the first wrong place, else the first ones, with the columns of which anything is known."""
     wrong = None if result.first is None else result.first.step
     focus = next((place for place, row in enumerate(result.timeline) if row.step == wrong), None)
@@ -55,7 +55,7 @@ def make_run_timeline(result: InspectResult, phrases: Phrases) -> TimelineTable:
 
 
 def _table(
-    steps: Sequence[int], columns: Sequence[tuple[str, Sequence[str]]], more: int, phrases: Phrases
+    steps: Sequence[int], columns: Sequence[tuple[str, Sequence[str]]], more: int, phrases: Language
 ) -> TimelineTable:
     known = [(name, cells) for name, cells in columns if any(cells)]
     if not known:
@@ -66,10 +66,10 @@ def _table(
 
 
 def _cell(
-    text: Callable[[TimelineRow, Phrases], str],
+    text: Callable[[TimelineRow, Language], str],
     ours: TimelineRow | None,
     theirs: TimelineRow | None,
-    phrases: Phrases,
+    phrases: Language,
 ) -> str:
     """The value of both runs, or the reference's and the candidate's; nothing where neither has one."""
     values = [None if row is None else text(row, phrases) for row in (ours, theirs)]
@@ -78,15 +78,15 @@ def _cell(
     return BETWEEN.join(value or UNKNOWN for value in values)
 
 
-def _number(name: str, text: Callable[[float], str]) -> Callable[[TimelineRow, Phrases], str]:
-    def cell(row: TimelineRow, _: Phrases) -> str:
+def _number(name: str, text: Callable[[float], str]) -> Callable[[TimelineRow, Language], str]:
+    def cell(row: TimelineRow, _: Language) -> str:
         number: float = getattr(row, name)
         return "" if math.isnan(number) else text(number)
 
     return cell
 
 
-def _remarks(row: TimelineRow, phrases: Phrases) -> str:
+def _remarks(row: TimelineRow, phrases: Language) -> str:
     flags: Sequence[tuple[str, bool]] = (
         ("skipped", row.skipped),
         ("nonfinite", row.nonfinite),
@@ -95,7 +95,7 @@ def _remarks(row: TimelineRow, phrases: Phrases) -> str:
     return ", ".join(phrases[f"timeline_{name}"] for name, holds in flags if holds)
 
 
-_COLUMNS: dict[str, Callable[[TimelineRow, Phrases], str]] = {
+_COLUMNS: dict[str, Callable[[TimelineRow, Language], str]] = {
     "learning_rate": _number("learning_rate", wording.relative),
     "loss_scale": _number("loss_scale", wording.loss_scale),
     "loss_scale_after": _number("loss_scale_after", wording.loss_scale),
@@ -105,7 +105,7 @@ _COLUMNS: dict[str, Callable[[TimelineRow, Phrases], str]] = {
     "remarks": _remarks,
 }
 
-_RUN_COLUMNS: dict[str, Callable[[TimelineRow, Phrases], str]] = {
+_RUN_COLUMNS: dict[str, Callable[[TimelineRow, Language], str]] = {
     "loss": _number("loss", wording.loss),
     **{name: cell for name, cell in _COLUMNS.items() if name != "remarks"},
     "seconds": _number("seconds", wording.seconds),

@@ -12,8 +12,8 @@ from align.records import INIT_STEP, Status, Verdict
 from align.reports import remarks, rows
 from align.reports.cards import Card, make_cards, script_note
 from align.reports.facts import Fact, compare_facts, device_text
+from align.reports.language import ENGLISH, Language
 from align.reports.pairing_remarks import PairingRow, pairing_rows
-from align.reports.phrases import ENGLISH, Phrases
 from align.reports.rows import Row
 from align.reports.visible import shortened, visible
 
@@ -97,7 +97,7 @@ class Page:
     unseen: tuple[str, ...]
 
 
-def make_page(result: DiffResult, phrases: Phrases = ENGLISH) -> Page:
+def make_page(result: DiffResult, phrases: Language = ENGLISH) -> Page:
     """The view of a comparison."""
     total = len(result.comparisons)
     focus = rows.focus_index(result)
@@ -137,7 +137,7 @@ def _next_step(result: DiffResult) -> str:
     return visible(result.findings[0].advice) if result.findings else ""
 
 
-def _title(result: DiffResult, phrases: Phrases) -> str:
+def _title(result: DiffResult, phrases: Language) -> str:
     first = f" {shortened(result.first_divergence.name, 60)}" if result.first_divergence else ""
     names = f"{_file_name(result.reference_path)} {phrases['against']} {_file_name(result.candidate_path)}"
     return f"{phrases[result.verdict]}{first} - {names} - align"
@@ -147,7 +147,7 @@ def _file_name(path: str) -> str:
     return shortened(PurePath(path).name)
 
 
-def _sides(result: DiffResult, phrases: Phrases) -> tuple[Side, Side]:
+def _sides(result: DiffResult, phrases: Language) -> tuple[Side, Side]:
     def side(word: str, path: str, run: RunInfo) -> Side:
         return Side(phrases[word], _file_name(path), device_text(run, phrases), run.simulated)
 
@@ -161,7 +161,7 @@ def _steps(result: DiffResult) -> list[int]:
     return sorted({comparison.key.step for comparison in result.comparisons} - {INIT_STEP})
 
 
-def _steps_line(result: DiffResult, phrases: Phrases) -> str:
+def _steps_line(result: DiffResult, phrases: Language) -> str:
     steps = _steps(result)
     return phrases["steps_compared"].format(steps=wording.steps(steps)) if steps else phrases["no_step"]
 
@@ -173,7 +173,7 @@ def _around(result: DiffResult, focus: int | None) -> Sequence[int]:
     return rows.closest(result, AROUND) or rows.window(len(result.comparisons), None, AROUND)
 
 
-def _around_title(result: DiffResult, phrases: Phrases) -> str:
+def _around_title(result: DiffResult, phrases: Language) -> str:
     if rows.first_index(result) is None or result.first_divergence is None:
         return phrases["around_largest"]
     return phrases["around_first"].format(step=rows.step_text(result.first_divergence.step, phrases))
@@ -186,7 +186,7 @@ def _table_lead(result: DiffResult) -> str:
     return "records_head" if rows.first_index(result) is None else "records_window"
 
 
-def _consequence(result: DiffResult, phrases: Phrases) -> str:
+def _consequence(result: DiffResult, phrases: Language) -> str:
     """How many tensors inherit the difference, where the first finding does not count them itself."""
     if not result.findings:
         return ""
@@ -198,7 +198,7 @@ def _consequence(result: DiffResult, phrases: Phrases) -> str:
     return phrases[key].format(count=wording.count(number))
 
 
-def _status_counts(result: DiffResult, phrases: Phrases) -> tuple[tuple[str, str, int], ...]:
+def _status_counts(result: DiffResult, phrases: Language) -> tuple[tuple[str, str, int], ...]:
     return tuple((str(status), phrases[f"status_{status}"], _count(result, status)) for status in Status)
 
 
@@ -206,7 +206,7 @@ def _count(result: DiffResult, status: Status) -> int:
     return sum(comparison.status is status for comparison in result.comparisons)
 
 
-def _step_summaries(result: DiffResult, phrases: Phrases) -> tuple[StepSummary, ...]:
+def _step_summaries(result: DiffResult, phrases: Language) -> tuple[StepSummary, ...]:
     summaries = []
     for step in sorted({comparison.key.step for comparison in result.comparisons}):
         pairs = [comparison for comparison in result.comparisons if comparison.key.step == step]
@@ -222,7 +222,7 @@ def _step_summaries(result: DiffResult, phrases: Phrases) -> tuple[StepSummary, 
     return tuple(summaries)
 
 
-def _one_sided(result: DiffResult, phrases: Phrases) -> tuple[OneSided, ...]:
+def _one_sided(result: DiffResult, phrases: Language) -> tuple[OneSided, ...]:
     def listed(title: str, keys: tuple[TensorKey, ...]) -> OneSided:
         examples = tuple(shortened(str(key)) for key in keys[:EXAMPLES])
         return OneSided(phrases[title], len(keys), examples, max(0, len(keys) - EXAMPLES))

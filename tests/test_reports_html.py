@@ -16,7 +16,7 @@ import pytest
 
 from align.records import DiffResult, TensorKey
 from align.reports.html import diff_page
-from align.reports.phrases import ENGLISH, LANGUAGES
+from align.reports.language import ENGLISH, LANGUAGES
 from align.reports.timeline_table import make_timeline
 from tests import report_samples
 from tests.test_reports_text import SAMPLES

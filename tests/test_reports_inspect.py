@@ -14,7 +14,7 @@ import pytest
 from align.records import Column, Curve, Reply, Severity, Shown, State, Table
 from align.reports.inspect_json import inspect_json
 from align.reports.inspect_text import inspect_text, print_inspection
-from align.reports.phrases import ENGLISH
+from align.reports.language import ENGLISH
 from align.reports.run_series import make_curves
 from align.reports.run_tables import make_table
 from align.reports.timeline_table import make_run_timeline

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from align.records import DiffResult, RunInfo
+from align.reports.language import ENGLISH
 from align.reports.lines import wrapped
-from align.reports.phrases import ENGLISH
 from align.reports.remarks import comparable
 from align.reports.text import diff_text, print_diff
 from tests import report_samples

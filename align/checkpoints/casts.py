@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from align import wording
 from align.checkpoints.relating import QUANTIZED, EntryPair
-from align.checkpoints.telling import Compared, capital, finding, of, some
+from align.checkpoints.telling import Compared, finding, of, some
 from align.records import Finding, Severity
 from align.relations import RelationKind, Side
+from align.sentences import capital, say
 
 
 def cast(compared: Compared) -> Iterator[Finding]:
@@ -25,10 +26,19 @@ def cast(compared: Compared) -> Iterator[Finding]:
         rounded = sum(not pair.lossless for pair in pairs)
         if not rounded:
             yield finding(
-                "AL306", compared.permitted(Severity.NOTE),
-                f"{subject} {verb} {wording.dtype(ours)} in the reference and {wording.dtype(theirs)} in the "
-                f"{compared.candidate_word}, with the same numbers.", "Nothing needs to be done.", names,
-            )  # fmt: skip
+                "AL306",
+                compared.permitted(Severity.NOTE),
+                say(
+                    "{} {} {} in the reference and {} in the {}, with the same numbers.",
+                    subject,
+                    verb,
+                    wording.dtype(ours),
+                    wording.dtype(theirs),
+                    compared.candidate_word,
+                ),
+                "Nothing needs to be done.",
+                names,
+            )
             continue
         yield finding(
             "AL306", compared.permitted(Severity.NOTE) if compared.allow_cast else Severity.ERROR,
@@ -43,12 +53,24 @@ def _rounded_sentence(compared: Compared, pairs: Sequence[EntryPair], subject: s
     ours, theirs = wording.dtype(first.reference.dtype), wording.dtype(first.candidate.dtype)
     form = wording.dtype(first.relation.format)
     if first.relation.side is Side.REFERENCE:
-        return (
-            f"{subject} {verb} finer in the {compared.candidate_word} ({theirs}) than in the reference ({ours}): "
-            f"rounded to {form} they are the same numbers."
+        return say(
+            "{} {} finer in the {} ({}) than in the reference ({}): rounded to {} they are the same numbers.",
+            subject,
+            verb,
+            compared.candidate_word,
+            theirs,
+            ours,
+            form,
         )
-    through = "" if form == theirs else f", kept as {theirs}"
-    return f"{subject} {verb} the reference's {ours} rounded to {form}{through}, and nothing else differs in them."
+    through = "" if form == theirs else say(", kept as {}", theirs)
+    return say(
+        "{} {} the reference's {} rounded to {}{}, and nothing else differs in them.",
+        subject,
+        verb,
+        ours,
+        form,
+        through,
+    )
 
 
 def quantized(compared: Compared) -> Iterator[Finding]:
@@ -59,10 +81,18 @@ def quantized(compared: Compared) -> Iterator[Finding]:
             groups[pair.reference.dtype, pair.candidate.dtype].append(pair.names.reference)
     for (ours, theirs), names in groups.items():
         yield finding(
-            "AL306", Severity.ERROR,
-            f"{capital(of(len(names), len(compared.pairs)))} {'is' if len(names) == 1 else 'are'} "
-            f"{wording.dtype(ours)} in the reference and {wording.dtype(theirs)} in the {compared.candidate_word}, "
-            f"with other numbers, as quantized weights are: {some(names)}. How near they are cannot be told without "
-            "applying their scales.",
-            "Dequantize before comparing, or compare with what was quantized.", names,
-        )  # fmt: skip
+            "AL306",
+            Severity.ERROR,
+            say(
+                "{} {} {} in the reference and {} in the {}, with other numbers, as quantized weights are: {}. How "
+                "near they are cannot be told without applying their scales.",
+                capital(of(len(names), len(compared.pairs))),
+                "is" if len(names) == 1 else "are",
+                wording.dtype(ours),
+                wording.dtype(theirs),
+                compared.candidate_word,
+                some(names),
+            ),
+            "Dequantize before comparing, or compare with what was quantized.",
+            names,
+        )

@@ -23,6 +23,7 @@ from align.checkpoints.telling import Compared
 from align.checkpoints.ties import broken_ties, explained_by_ties
 from align.records import INIT_STEP, Divergence, Finding, Kind, Origin, Phase, Severity, Verdict
 from align.relations import RelationKind, describe
+from align.sentences import joined, say
 
 Rule: TypeAlias = Callable[[Compared], Iterator[Finding]]
 
@@ -149,20 +150,21 @@ def _summary(compared: Compared, verdict: Verdict, found: tuple[Finding, ...]) -
         return found[0].summary
     if verdict is Verdict.INCOMPARABLE:
         if not total:
-            return (
-                f"No entry of the one answers an entry of the other ({len(compared.reference.entries)} and "
-                f"{len(compared.candidate.entries)} entries): they are of different models, or kept in a way that is "
-                "not known here."
+            return say(
+                "No entry of the one answers an entry of the other ({} and {} entries): they are of different "
+                "models, or kept in a way that is not known here.",
+                len(compared.reference.entries),
+                len(compared.candidate.entries),
             )
         return "Some entries could not be compared, and nothing else differs."
     exact = sum(pair.relation.kind is RelationKind.EQUAL for pair in compared.pairs)
     codes = [one for one in found if one.code in ("AL303", "AL304", "AL305", "AL306")]
     if exact == total and not codes:
-        return f"The same {wording.plural(total, 'entry', 'entries')}, equal to the bit."
+        return say("The same {}, equal to the bit.", wording.plural(total, "entry", "entries"))
     words = {"AL303": "names", "AL304": "order", "AL305": "transposition", "AL306": "dtype"}
     ways = list(dict.fromkeys(words[one.code] for one in codes))
-    apart = f", apart from {wording.listing(ways)}" if ways else ""
-    return f"The same weights in {wording.plural(total, 'entry', 'entries')}{apart}."
+    apart = say(", apart from {}", wording.listing(ways)) if ways else ""
+    return say("The same weights in {}{}.", wording.plural(total, "entry", "entries"), apart)
 
 
 def _side(checkpoint: Checkpoint) -> CheckpointSide:
@@ -184,11 +186,14 @@ def _notes(reference: Checkpoint, candidate: Checkpoint) -> tuple[str, ...]:
     notes = [*reference.notes, *candidate.notes]
     for word, checkpoint in (("reference", reference), ("candidate", candidate)):
         if checkpoint.others:
-            held = ", ".join(f"{name} ({wording.plural(count, 'tensor')})" for name, count in checkpoint.others.items())
-            notes.append(f"Not compared: what the {word} holds beside the model: {held}.")
+            held = joined(
+                ", ",
+                (say("{} ({})", name, wording.plural(count, "tensor")) for name, count in checkpoint.others.items()),
+            )
+            notes.append(say("Not compared: what the {} holds beside the model: {}.", word, held))
     mine, other = bool(reference.optimizers), bool(candidate.optimizers)
     if mine != other and not candidate.is_capture:
-        notes.append(f"Only the {'reference' if mine else 'candidate'} holds states of an optimizer.")
+        notes.append(say("Only the {} holds states of an optimizer.", "reference" if mine else "candidate"))
     return tuple(notes)
 
 
@@ -230,15 +235,15 @@ def _row(pair: EntryPair) -> EntryRow:
 def _phrase(pair: EntryPair) -> str:
     if pair.relation.kind is RelationKind.CAST:
         if pair.lossless:
-            return f"the same numbers as {wording.dtype(pair.candidate.dtype)}"
-        return f"rounded to {wording.dtype(pair.relation.format)}"
+            return say("the same numbers as {}", wording.dtype(pair.candidate.dtype))
+        return say("rounded to {}", wording.dtype(pair.relation.format))
     if pair.relation.kind is RelationKind.UNKNOWN:
-        return f"not compared: {pair.relation.note}"
+        return say("not compared: {}", pair.relation.note)
     return describe(pair.relation)
 
 
 def _merged_row(merge: Merge, compared: Compared) -> EntryRow:
-    parts = " + ".join(merge.parts)
+    parts = joined(" + ", merge.parts)
     names = (parts, merge.merged) if merge.of_candidate else (merge.merged, parts)
     whole = (compared.candidate if merge.of_candidate else compared.reference).entries[merge.merged]
     part = (compared.reference if merge.of_candidate else compared.candidate).entries[merge.parts[0]]

@@ -10,9 +10,10 @@ from align.checkpoint_files import Entry
 from align.checkpoints.contents import fingerprint
 from align.checkpoints.relating import EntryPair
 from align.checkpoints.rules import NUMBER, template
-from align.checkpoints.telling import Compared, capital, finding, some
+from align.checkpoints.telling import Compared, finding, some
 from align.records import Finding, Severity
 from align.relations import RelationKind
+from align.sentences import capital, joined, say
 
 MOVED = frozenset({
     RelationKind.UNRELATED, RelationKind.OTHER_SEED, RelationKind.NOT_LOADED, RelationKind.DRIFTED,
@@ -76,19 +77,31 @@ def exchanged(compared: Compared, moved: Mapping[str, str]) -> Iterator[Finding]
     partners = {pair.names.candidate: pair.names.reference for pair in compared.pairs if pair.names.candidate in moved}
     layers = _layers({partners[name]: home for name, home in moved.items()})
     examples = layers or moved
-    told = [f"{name} holds {'those' if layers else 'that'} of {home}" for name, home in list(examples.items())[:SHOWN]]
+    told = [
+        say("{} holds {} of {}", name, "those" if layers else "that", home)
+        for name, home in list(examples.items())[:SHOWN]
+    ]
     if len(examples) > SHOWN:
-        told.append(f"and {len(examples) - SHOWN} more")
+        told.append(say("and {} more", len(examples) - SHOWN))
     lost = [name for name in partners.values() if name not in set(moved.values())]
-    nowhere = f" The values of {some(lost)} are nowhere in it." if lost and not compared.only_candidate else ""
+    nowhere = say(" The values of {} are nowhere in it.", some(lost)) if lost and not compared.only_candidate else ""
     yield finding(
-        "AL303", Severity.ERROR,
-        f"{capital(wording.plural(len(moved), 'entry', 'entries'))} of the {compared.candidate_word} "
-        f"{'holds' if len(moved) == 1 else 'hold'} the values of another entry: {'; '.join(told)}.{nowhere}",
+        "AL303",
+        Severity.ERROR,
+        say(
+            "{} of the {} {} the values of another entry: {}.{}",
+            capital(wording.plural(len(moved), "entry", "entries")),
+            compared.candidate_word,
+            "holds" if len(moved) == 1 else "hold",
+            joined("; ", told),
+            nowhere,
+        ),
         "Look at how the conversion counts layers: from which number, and whether it leaves one out or exchanges two."
-        if layers else "Look at the table of names of the conversion: it puts these values under wrong names.",
-        list(moved), holds=dict(list(moved.items())[:50]),
-    )  # fmt: skip
+        if layers
+        else "Look at the table of names of the conversion: it puts these values under wrong names.",
+        list(moved),
+        holds=dict(list(moved.items())[:50]),
+    )
 
 
 def _layers(moved: Mapping[str, str]) -> dict[str, str]:

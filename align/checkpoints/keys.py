@@ -10,8 +10,9 @@ from align.checkpoint_files import Entry
 from align.checkpoints.names import Way
 from align.checkpoints.relating import EntryPair
 from align.checkpoints.rules import told_rules
-from align.checkpoints.telling import Compared, capital, finding, of, some
+from align.checkpoints.telling import Compared, finding, of, some
 from align.records import Finding, Severity
+from align.sentences import capital, joined, say
 
 DERIVED = re.compile(
     r"(^|\.)(inv_freq|masked_bias|position_ids|token_type_ids|rotary_emb\.(cos|sin)_cached|original_inv_freq|causal_mask"
@@ -40,19 +41,29 @@ def renamed(compared: Compared) -> Iterator[Finding]:
     if not pairs:
         return
     rules = told_rules(pair.names for pair in pairs)
-    shown = "; ".join(f"{rule} ({wording.plural(count, 'name')})" for rule, count in rules[:RULES_SHOWN])
+    shown = joined("; ", (say("{} ({})", rule, wording.plural(count, "name")) for rule, count in rules[:RULES_SHOWN]))
     if len(rules) > RULES_SHOWN:
-        shown += f"; and {len(rules) - RULES_SHOWN} more rules"
+        shown += say("; and {} more rules", len(rules) - RULES_SHOWN)
     same = sum(pair.same for pair in pairs)
     unsure = sum(pair.names.way is Way.ORDER for pair in pairs)
-    kept = f"With it {of(same, len(pairs))} hold the same values in the same order." if same else ""
-    doubt = f" {unsure} of them were paired by shape and order alone, which may be wrong." if unsure else ""
+    kept = say("With it {} hold the same values in the same order.", of(same, len(pairs))) if same else ""
+    doubt = say(" {} of them were paired by shape and order alone, which may be wrong.", unsure) if unsure else ""
     yield finding(
-        "AL303", compared.permitted(Severity.WARNING),
-        f"{capital(of(len(pairs), len(compared.pairs)))} have other names in the {compared.candidate_word}: {shown}. "
-        f"{kept}{doubt}".rstrip(),
-        _how_to_rename(pairs, rules), [pair.names.reference for pair in pairs], rules=dict(rules[:50]), same=same,
-    )  # fmt: skip
+        "AL303",
+        compared.permitted(Severity.WARNING),
+        say(
+            "{} have other names in the {}: {}. {}{}",
+            capital(of(len(pairs), len(compared.pairs))),
+            compared.candidate_word,
+            shown,
+            kept,
+            doubt,
+        ).rstrip(),
+        _how_to_rename(pairs, rules),
+        [pair.names.reference for pair in pairs],
+        rules=dict(rules[:50]),
+        same=same,
+    )
 
 
 def _how_to_rename(pairs: Sequence[EntryPair], rules: Sequence[tuple[str, int]]) -> str:
@@ -63,9 +74,9 @@ def _how_to_rename(pairs: Sequence[EntryPair], rules: Sequence[tuple[str, int]])
         longer, shorter = sorted((first.reference, first.candidate), key=len, reverse=True)
         if longer.endswith(f".{shorter}"):
             prefix = longer[: len(longer) - len(shorter)]
-            line = f"{{name.removeprefix('{prefix}'): tensor for name, tensor in state.items()}}"
-            return f"{silent} Take the prefix away before loading: `{line}`."
-    return f"{silent} Rename before loading, or load with strict=True, which fails where a name is not known."
+            line = say("{{name.removeprefix('{}'): tensor for name, tensor in state.items()}}", prefix)
+            return say("{} Take the prefix away before loading: `{}`.", silent, line)
+    return say("{} Rename before loading, or load with strict=True, which fails where a name is not known.", silent)
 
 
 def missing(compared: Compared) -> Iterator[Finding]:
@@ -100,51 +111,80 @@ def unanswered(compared: Compared) -> Iterator[Finding]:
 
 def _adapters(side: str, names: Sequence[str], severity: Severity) -> Finding:
     return finding(
-        "AL303", severity,
-        f"Only the {side} has {wording.plural(len(names), 'entry', 'entries')} of adapters (LoRA), which change the "
-        f"weights when they are applied: {some(names)}.",
+        "AL303",
+        severity,
+        say(
+            "Only the {} has {} of adapters (LoRA), which change the weights when they are applied: {}.",
+            side,
+            wording.plural(len(names), "entry", "entries"),
+            some(names),
+        ),
         "Merge the adapters into the weights first (`merge_and_unload()` of PEFT), or compare two files of adapters.",
         names,
-    )  # fmt: skip
+    )
 
 
 def _derived(side: str, names: Sequence[str]) -> Finding:
     return finding(
-        "AL309", Severity.NOTE,
-        f"Only the {side} has {wording.plural(len(names), 'buffer')} that models compute themselves: {some(names)}.",
+        "AL309",
+        Severity.NOTE,
+        say(
+            "Only the {} has {} that models compute themselves: {}.",
+            side,
+            wording.plural(len(names), "buffer"),
+            some(names),
+        ),
         "Nothing needs to be done, unless the model was built with another length or base than it was trained with.",
         names,
-    )  # fmt: skip
+    )
 
 
 def _statistics(compared: Compared, side: str, names: Sequence[str]) -> Finding:
     without = compared.candidate_word if side == "reference" else "reference"
     return finding(
-        "AL309", Severity.ERROR,
-        f"The {without} has no statistics of normalisation layers, the {side} has {len(names)}: {some(names)}. Without "
-        "them a model evaluates with mean 0 and variance 1.",
-        "Save `model.state_dict()`, which holds buffers, instead of `dict(model.named_parameters())`.", names,
-    )  # fmt: skip
+        "AL309",
+        Severity.ERROR,
+        say(
+            "The {} has no statistics of normalisation layers, the {} has {}: {}. Without them a model evaluates "
+            "with mean 0 and variance 1.",
+            without,
+            side,
+            len(names),
+            some(names),
+        ),
+        "Save `model.state_dict()`, which holds buffers, instead of `dict(model.named_parameters())`.",
+        names,
+    )
 
 
 def _only(compared: Compared, side: str, names: Sequence[str], total: int) -> Finding:
     without = compared.candidate_word if side == "reference" else "reference"
-    listed = f"{capital(of(len(names), total))} of the {side} {'has' if len(names) == 1 else 'have'} no answer in the "
+    listed = say(
+        "{} of the {} {} no answer in the ", capital(of(len(names), total)), side, "has" if len(names) == 1 else "have"
+    )
     if compared.candidate.is_capture and side == "reference":
         return finding(
-            "AL303", Severity.WARNING,
-            f"{listed}run: {some(names)}. They are not loaded, or belong to modules that the run does not train.",
-            "Print the result of `load_state_dict(..., strict=False)`: it lists unexpected keys.", names,
-        )  # fmt: skip
+            "AL303",
+            Severity.WARNING,
+            say(
+                "{}run: {}. They are not loaded, or belong to modules that the run does not train.", listed, some(names)
+            ),
+            "Print the result of `load_state_dict(..., strict=False)`: it lists unexpected keys.",
+            names,
+        )
     parameters = [name for name in names if name.endswith(("weight", "bias"))]
     if compared.candidate.is_capture and side == "run" and not parameters:
         return finding(
-            "AL303", Severity.WARNING,
-            f"{listed}reference: {some(names)}. Buffers that are never saved (persistent=False) stand here, too.",
-            "Look whether one of them is a parameter: then it began with values of its own.", names,
-        )  # fmt: skip
+            "AL303",
+            Severity.WARNING,
+            say(
+                "{}reference: {}. Buffers that are never saved (persistent=False) stand here, too.", listed, some(names)
+            ),
+            "Look whether one of them is a parameter: then it began with values of its own.",
+            names,
+        )
     loaded = " A model that needs them begins with values of its own there." if without == "candidate" else ""
     return finding(
-        "AL303", Severity.ERROR, f"{listed}{without}: {some(names)}.{loaded}",
+        "AL303", Severity.ERROR, say("{}{}: {}.{}", listed, without, some(names), loaded),
         "Look how the checkpoint was saved or converted: each of these needs a rule, or is dropped on purpose.", names,
     )  # fmt: skip

@@ -12,9 +12,10 @@ from align.checkpoints.merging import Merge, PartOrder
 from align.checkpoints.relating import EntryPair
 from align.checkpoints.rules import template
 from align.checkpoints.schemes import Role, role_of
-from align.checkpoints.telling import Compared, capital, finding, some
+from align.checkpoints.telling import Compared, finding, some
 from align.records import Finding, Severity
 from align.relations import OrderKind, RelationKind, describe
+from align.sentences import capital, joined, say
 
 CONV1D = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 """Matrices that GPT-2 of Hugging Face keeps as [inputs, outputs] (its class Conv1D), a Linear as [outputs, inputs]."""
@@ -32,24 +33,36 @@ def transposed(compared: Compared) -> Iterator[Finding]:
     if layout:
         names = [pair.names.reference for pair in layout]
         yield finding(
-            "AL305", compared.permitted(Severity.NOTE),
-            f"{capital(wording.plural(len(layout), 'matrix', 'matrices'))} of the {compared.candidate_word} "
-            f"{'is' if len(layout) == 1 else 'are'} transposed, in every layer alike, as Conv1D and Linear keep the "
-            f"same weights: {some(names)}.",
+            "AL305",
+            compared.permitted(Severity.NOTE),
+            say(
+                "{} of the {} {} transposed, in every layer alike, as Conv1D and Linear keep the same weights: {}.",
+                capital(wording.plural(len(layout), "matrix", "matrices")),
+                compared.candidate_word,
+                "is" if len(layout) == 1 else "are",
+                some(names),
+            ),
             "Transpose them when converting (`tensor.t().contiguous()`); loaded as they are, they fit only if square, "
-            "and are wrong then.", names,
-        )  # fmt: skip
+            "and are wrong then.",
+            names,
+        )
     if wrong:
         names = [pair.names.reference for pair in wrong]
         shapes = sorted({wording.shape(pair.reference.shape) for pair in wrong})
         yield finding(
-            "AL305", Severity.ERROR,
-            f"{capital(wording.plural(len(wrong), 'matrix', 'matrices'))} of the {compared.candidate_word} "
-            f"{'is that' if len(wrong) == 1 else 'are those'} of the reference, transposed: {some(names)} "
-            f"({wording.listing(shapes[:3], len(shapes))}).",
+            "AL305",
+            Severity.ERROR,
+            say(
+                "{} of the {} {} of the reference, transposed: {} ({}).",
+                capital(wording.plural(len(wrong), "matrix", "matrices")),
+                compared.candidate_word,
+                "is that" if len(wrong) == 1 else "are those",
+                some(names),
+                wording.listing(shapes[:3], len(shapes)),
+            ),
             "Take the transposition out of the conversion, or put it in for all of them: `tensor.t().contiguous()`.",
             names,
-        )  # fmt: skip
+        )
 
 
 def _split(
@@ -94,20 +107,24 @@ def permuted(compared: Compared) -> Iterator[Finding]:
     if layout:
         names = [pair.names.reference for pair in layout]
         yield finding(
-            "AL304", compared.permitted(Severity.NOTE),
-            f"The rows of {wording.plural(len(layout), 'matrix', 'matrices')} are interleaved on one side and in "
-            f"halves on the other, head by head and in every layer: {some(names)}. Meta's Llama and Hugging Face keep "
-            "queries and keys so for their ways of rotating.",
+            "AL304",
+            compared.permitted(Severity.NOTE),
+            say(
+                "The rows of {} are interleaved on one side and in halves on the other, head by head and in every "
+                "layer: {}. Meta's Llama and Hugging Face keep queries and keys so for their ways of rotating.",
+                wording.plural(len(layout), "matrix", "matrices"),
+                some(names),
+            ),
             "Nothing needs to be done where each file is used by its own code; a conversion has to reorder them.",
             names,
-        )  # fmt: skip
+        )
     said: dict[str, list[str]] = defaultdict(list)
     for pair in wrong:
         said[_order_phrase(pair)].append(pair.names.reference)
     for phrase, names in said.items():
         yield finding(
             "AL304", Severity.ERROR,
-            f"{some(names)}: the {compared.candidate_word}'s tensor is {phrase}.",
+            say("{}: the {}'s tensor is {}.", some(names), compared.candidate_word, phrase),
             "Look at how the parts were put together (tensor-parallel shards, fused q, k and v, gate and up): split "
             "each shard into its parts first, then join equal parts.", names, how=phrase,
         )  # fmt: skip
@@ -120,11 +137,11 @@ def _order_phrase(pair: EntryPair) -> str:
         return describe(pair.relation)
     blocks = np.arange(order.outer * order.first * order.second).reshape(order.outer, order.first, order.second)
     turned = blocks.swapaxes(1, 2).reshape(-1).tolist()
-    listed = ", ".join(map(str, turned[:BLOCKS_SHOWN])) + (", ..." if len(turned) > BLOCKS_SHOWN else "")
+    listed = joined(", ", map(str, turned[:BLOCKS_SHOWN])) + (", ..." if len(turned) > BLOCKS_SHOWN else "")
     what = ("rows", "columns")[order.dimension] if len(pair.reference.shape) == 2 else "slices"  # noqa: PLR2004
     what = "elements" if len(pair.reference.shape) == 1 else what
-    unit = f"blocks of {wording.count(order.block)} {what}" if order.block > 1 else what
-    return f"the reference with its {unit} in the order {listed}"
+    unit = say("blocks of {} {}", wording.count(order.block), what) if order.block > 1 else what
+    return say("the reference with its {} in the order {}", unit, listed)
 
 
 def merged(compared: Compared) -> Iterator[Finding]:
@@ -146,16 +163,22 @@ def merged(compared: Compared) -> Iterator[Finding]:
         other = "reference" if merges[0].of_candidate else compared.candidate_word
         own = merges[0].parts
         parts = wording.listing([part.rpartition(".")[0] or part for part in own]) if len(own) <= 3 else some(own)  # noqa: PLR2004
-        text = (
-            f"{some(names)} of the {side} {'holds' if len(names) == 1 else 'hold'} in one tensor what the {other} "
-            f"keeps apart ({parts}), {order}{', transposed' if merges[0].transposed else ''}."
+        text = say(
+            "{} of the {} {} in one tensor what the {} keeps apart ({}), {}{}.",
+            some(names),
+            side,
+            "holds" if len(names) == 1 else "hold",
+            other,
+            parts,
+            order,
+            ", transposed" if merges[0].transposed else "",
         )
         weight = next((odd[name] for name in names if name in odd), "")
         if weight:
-            text += f" Its weight {weight}."
+            text += say(" Its weight {}.", weight)
         severity = Severity.ERROR if wrong or weight else _severity(compared, merges[0])
         if odd_one:
-            text += f" Most layers hold them {usual}."
+            text += say(" Most layers hold them {}.", usual)
         yield finding(
             "AL304", severity, text,
             "Put weight and bias together in the same order: split each shard into its parts first, then join equal "
@@ -185,16 +208,17 @@ def order_text(merge: Merge) -> str:
         order = [_short(merge.parts[part]) for part, _ in runs]
         if len(set(order)) < len(order):
             in_order = [part for part, _ in runs] == list(range(len(runs)))
-            return (
-                f"one behind the other, in {'the' if in_order else 'another'} order {'of' if in_order else 'than'} "
-                + ("their numbers" if in_order else "that of their numbers")
-            )
-        return f"one behind the other: {', '.join(order)}"
+            return say(
+                "one behind the other, in {} order {} ", "the" if in_order else "another", "of" if in_order else "than"
+            ) + ("their numbers" if in_order else "that of their numbers")
+        return say("one behind the other: {}", joined(", ", order))
     if merge.order is PartOrder.GROUPED:
         period = _period([part for part, _ in runs])
-        group = ", ".join(f"{length} {what} of {_short(merge.parts[part])}" for part, length in runs[:period])
-        return f"by turns, {len(runs) // period} times: {group}"
-    return f"with its {what} in another order"
+        group = joined(
+            ", ", (say("{} {} of {}", length, what, _short(merge.parts[part])) for part, length in runs[:period])
+        )
+        return say("by turns, {} times: {}", len(runs) // period, group)
+    return say("with its {} in another order", what)
 
 
 def _period(owners: Sequence[int]) -> int:
@@ -215,9 +239,9 @@ def _biases_unlike_weights(merges: Sequence[Merge]) -> dict[str, str]:
     weights = {merge.merged: merge for merge in merges if merge.merged.endswith("weight")}
     found = {}
     for merge in merges:
-        weight = weights.get(f"{merge.merged.removesuffix('bias')}weight")
+        weight = weights.get(say("{}weight", merge.merged.removesuffix("bias")))
         if merge.merged.endswith("bias") and weight is not None and merge.exact:
             alike = (merge.owner == weight.owner).all() and (merge.place == weight.place).all()
             if not alike:
-                found[merge.merged] = f"has them {order_text(weight)}"
+                found[merge.merged] = say("has them {}", order_text(weight))
     return found

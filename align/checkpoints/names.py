@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from align.checkpoint_files import Entry
 from align.records import Word
+from align.sentences import joined, say
 
 WRAPPERS = frozenset({"_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_fpw_module"})
 """Levels that torch.compile, DataParallel, FSDP and activation checkpointing put into names."""
@@ -92,14 +93,14 @@ def _wrapper_rule(ours: str, theirs: str) -> str:
     """Which levels are in one name only, and whether they lead it or stand in it."""
     for side, name, other in (("candidate", theirs, ours), ("reference", ours, theirs)):
         if name.endswith(f".{other}") or not other:
-            return f"'{name[: len(name) - len(other)]}' stands before the names of the {side}"
+            return say("'{}' stands before the names of the {}", name[: len(name) - len(other)], side)
     mine, others = ([part for part in name.split(".") if part in WRAPPERS] for name in (ours, theirs))
     told = [
-        f"{', '.join(repr(part) for part in sorted(set(parts)))} in names of the {side}"
+        say("{} in names of the {}", joined(", ", (repr(part) for part in sorted(set(parts)))), side)
         for side, parts in (("reference", mine), ("candidate", others))
         if parts
     ]
-    return f"wrappers: {' and '.join(told)}"
+    return say("wrappers: {}", joined(" and ", told))
 
 
 def _pair_prefix(unpaired: Unpaired) -> bool:
@@ -163,7 +164,7 @@ def _exchanged(ours: Iterable[str], theirs: Iterable[str]) -> Counter[tuple[str,
 
 def _prefix_rule(mine: str, other: str) -> str:
     if not mine:
-        return f"'{other}' stands before the names of the candidate"
+        return say("'{}' stands before the names of the candidate", other)
     if not other:
-        return f"'{mine}' stands before the names of the reference"
-    return f"'{mine}' of the reference is '{other}' in the candidate"
+        return say("'{}' stands before the names of the reference", mine)
+    return say("'{}' of the reference is '{}' in the candidate", mine, other)

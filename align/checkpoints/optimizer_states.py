@@ -11,6 +11,7 @@ from align.checkpoints.contents import fingerprint
 from align.checkpoints.keys import STATISTICS, is_derived
 from align.checkpoints.telling import Compared, finding
 from align.records import Finding, Severity
+from align.sentences import say
 
 SHOWN = 4
 
@@ -36,17 +37,30 @@ def _wrong_shapes(compared: Compared, label: str, optimizer: OptimizerState) -> 
         moments = [entry for entry in optimizer.states.get(number, {}).values() if entry.numel > 1]
         if shape is not None and moments and all(sorted(entry.shape) != sorted(shape) for entry in moments):
             wrong.append(
-                f"number {number} ({name}) is {wording.shape(shape)}, its state {wording.shape(moments[0].shape)}"
+                say(
+                    "number {} ({}) is {}, its state {}",
+                    number,
+                    name,
+                    wording.shape(shape),
+                    wording.shape(moments[0].shape),
+                )
             )
     if wrong and optimizer.names:
         yield finding(
-            "AL701", Severity.ERROR,
-            f"In the {label} of the {compared.candidate_word} {wording.plural(len(wrong), 'state')} cannot belong to "
-            f"the parameter of that number: {wording.listing(wrong[:SHOWN], len(wrong))}.",
+            "AL701",
+            Severity.ERROR,
+            say(
+                "In the {} of the {} {} cannot belong to the parameter of that number: {}.",
+                label,
+                compared.candidate_word,
+                wording.plural(len(wrong), "state"),
+                wording.listing(wrong[:SHOWN], len(wrong)),
+            ),
             "Build the optimizer from the parameters in the order in which it was saved: its states have numbers, no "
             "names.",
-            wrong=len(wrong), optimizer=label,
-        )  # fmt: skip
+            wrong=len(wrong),
+            optimizer=label,
+        )
 
 
 def parameter_names(checkpoint: Checkpoint, optimizer: OptimizerState) -> Mapping[int, str]:
@@ -83,30 +97,51 @@ def _compare(compared: Compared, label: str, ours: OptimizerState, theirs: Optim
             changed += 1
     if moved:
         names = parameter_names(compared.candidate, theirs)
-        told = [f"{_with_name(number, names)} has that of {found}" for number, found in list(moved.items())[:SHOWN]]
+        told = [
+            say("{} has that of {}", _with_name(number, names), found) for number, found in list(moved.items())[:SHOWN]
+        ]
         yield finding(
-            "AL701", Severity.ERROR,
-            f"In the {label} {wording.plural(len(moved), 'state')} of the candidate "
-            f"{'belongs' if len(moved) == 1 else 'belong'} to another parameter in the reference: "
-            f"{wording.listing(told, len(moved))}.",
+            "AL701",
+            Severity.ERROR,
+            say(
+                "In the {} {} of the candidate {} to another parameter in the reference: {}.",
+                label,
+                wording.plural(len(moved), "state"),
+                "belongs" if len(moved) == 1 else "belong",
+                wording.listing(told, len(moved)),
+            ),
             "Build the optimizer from the parameters in the order in which it was saved: its states have numbers, no "
             "names.",
-            moved=dict(list(moved.items())[:50]), optimizer=label,
-        )  # fmt: skip
+            moved=dict(list(moved.items())[:50]),
+            optimizer=label,
+        )
     if changed:
         yield finding(
-            "AL701", Severity.ERROR,
-            f"In the {label} the states of {changed} of {len(theirs.states)} parameters have other values than in the "
-            "reference.", "Check the steps at which both were saved.", changed=changed, optimizer=label,
-        )  # fmt: skip
+            "AL701",
+            Severity.ERROR,
+            say(
+                "In the {} the states of {} of {} parameters have other values than in the reference.",
+                label,
+                changed,
+                len(theirs.states),
+            ),
+            "Check the steps at which both were saved.",
+            changed=changed,
+            optimizer=label,
+        )
     if len(ours.states) != len(theirs.states):
         yield finding(
-            "AL701", Severity.ERROR,
-            f"The {label} holds states of {wording.plural(len(ours.states), 'parameter')} in the reference and of "
-            f"{len(theirs.states)} in the candidate.",
+            "AL701",
+            Severity.ERROR,
+            say(
+                "The {} holds states of {} in the reference and of {} in the candidate.",
+                label,
+                wording.plural(len(ours.states), "parameter"),
+                len(theirs.states),
+            ),
             "Compare the parameter groups of both: some parameters are not given to the optimizer, or got no gradient.",
             optimizer=label,
-        )  # fmt: skip
+        )
 
 
 def _expected(compared: Compared, ours: OptimizerState, theirs: OptimizerState) -> dict[int, int]:
@@ -121,7 +156,7 @@ def _expected(compared: Compared, ours: OptimizerState, theirs: OptimizerState) 
 
 
 def _with_name(number: int, names: Mapping[int, str]) -> str:
-    return f"number {number} ({names[number]})" if number in names else f"number {number}"
+    return say("number {} ({})", number, names[number]) if number in names else say("number {}", number)
 
 
 def _same(ours: Mapping[str, Entry], theirs: Mapping[str, Entry], reader: BytesReader) -> bool:

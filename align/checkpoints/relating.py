@@ -29,6 +29,7 @@ from align.relations import (
     relate_sources,
     summarize,
 )
+from align.sentences import say
 from align.value_types import BIT_FLOATS, as_numbers
 
 RESOLUTION = 0.7 * 2.0**-24
@@ -82,7 +83,7 @@ def _relate(names: NamePair, ours: Entry, theirs: Entry, reader: BytesReader) ->
     if ours.bytes_at is None or theirs.bytes_at is None:
         return _relate_without_values(names, ours, theirs)
     if ours.dtype != theirs.dtype and "complex" in ours.dtype + theirs.dtype:
-        note = f"{ours.dtype} is not compared with {theirs.dtype}"
+        note = say("{} is not compared with {}", ours.dtype, theirs.dtype)
         return EntryPair(names, ours, theirs, plain(RelationKind.UNKNOWN, ours, theirs, note))
     if ours.shape == theirs.shape:
         if ours.dtype == theirs.dtype:
@@ -93,7 +94,7 @@ def _relate(names: NamePair, ours: Entry, theirs: Entry, reader: BytesReader) ->
             if found is not Casting.OTHER:
                 return EntryPair(names, ours, theirs, _cast(ours, theirs), lossless=found is Casting.SAME)
     if not (ours.readable and theirs.readable):
-        note = f"the numbers of {ours.dtype} are not read, only its bytes"
+        note = say("the numbers of {} are not read, only its bytes", ours.dtype)
         return EntryPair(names, ours, theirs, plain(RelationKind.UNKNOWN, ours, theirs, note))
     if ours.floating != theirs.floating and ours.shape == theirs.shape:
         relation = plain(RelationKind.UNKNOWN, ours, theirs, QUANTIZED)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from align.checkpoints.names import NamePair, Unpaired, Way
+from align.sentences import say
 
 NUMBER = "N"
 
@@ -21,7 +22,7 @@ def renaming(ours: str, theirs: str) -> str:
     mine, other = template(ours)[0].split("."), template(theirs)[0].split(".")
     if len(mine) > 1 and len(other) > 1 and mine[-1] == other[-1]:
         mine, other = mine[:-1], other[:-1]
-    return f"{'.'.join(mine)} -> {'.'.join(other)}"
+    return say("{} -> {}", ".".join(mine), ".".join(other))
 
 
 def told_rules(pairs: Iterable[NamePair]) -> list[tuple[str, int]]:

@@ -13,6 +13,7 @@ from align.checkpoints.relating import EntryPair
 from align.checkpoints.rules import NUMBER, template
 from align.diagnosis.labels import LABELS
 from align.records import Finding, Place, Severity
+from align.sentences import say
 
 NAMES_SHOWN = 3
 LONGEST_NAME = 200
@@ -84,8 +85,8 @@ def _group(pattern: str, numbers: Sequence[tuple[str, ...]]) -> str:
     if len(numbers) == 1:
         return filled(pattern, numbers[0])
     if len(numbers[0]) == 1 and len(set(numbers)) == len(numbers):
-        return f"{pattern} (N = {wording.ranges(int(number[0]) for number in numbers)})"
-    return f"{len(numbers)} like {filled(pattern, numbers[0])}"
+        return say("{} (N = {})", pattern, wording.ranges(int(number[0]) for number in numbers))
+    return say("{} like {}", len(numbers), filled(pattern, numbers[0]))
 
 
 def filled(pattern: str, numbers: Sequence[str]) -> str:
@@ -97,10 +98,5 @@ def filled(pattern: str, numbers: Sequence[str]) -> str:
 def of(count: int, total: int, noun: str = "entry", several: str = "entries") -> str:
     """`all 148 entries`, `3 of 148 entries`, `the only entry`."""
     if count == total:
-        return f"all {wording.count(total)} {several}" if total > 1 else f"the only {noun}"
-    return f"{wording.count(count)} of {wording.plural(total, noun, several)}"
-
-
-def capital(text: str) -> str:
-    """The begin of a sentence."""
-    return text[:1].upper() + text[1:]
+        return say("all {} {}", wording.count(total), several) if total > 1 else say("the only {}", noun)
+    return say("{} of {}", wording.count(count), wording.plural(total, noun, several))

@@ -12,6 +12,7 @@ from align.checkpoints.contents import fingerprint
 from align.checkpoints.schemes import role_of
 from align.checkpoints.telling import Compared, finding
 from align.records import Finding, Severity
+from align.sentences import say
 
 _Look: TypeAlias = tuple[tuple[int, ...], str, bytes]
 HEAD_BYTES = 256
@@ -57,13 +58,18 @@ def _saved_once(compared: Compared, reader: BytesReader) -> Iterator[Finding]:
         alike = _alike(checkpoint, known) if names else {}
         found = {name: twin for name in names if (twin := _twin_of(name, checkpoint, known, alike, reader))}
         if found:
-            told = [f"{name} with the values of {twin}" for name, twin in list(found.items())[:3]]
+            told = [say("{} with the values of {}", name, twin) for name, twin in list(found.items())[:3]]
             yield finding(
-                "AL308", compared.permitted(Severity.NOTE),
-                f"Only the {word} has {wording.listing(told, len(found))}: tied weights are saved once by some, under "
-                "each name by others.",
-                "Nothing needs to be done where the model ties them when it is built.", list(found),
-            )  # fmt: skip
+                "AL308",
+                compared.permitted(Severity.NOTE),
+                say(
+                    "Only the {} has {}: tied weights are saved once by some, under each name by others.",
+                    word,
+                    wording.listing(told, len(found)),
+                ),
+                "Nothing needs to be done where the model ties them when it is built.",
+                list(found),
+            )
 
 
 def _alike(checkpoint: Checkpoint, known: set[str]) -> dict[_Look, list[str]]:
@@ -149,14 +155,20 @@ def _both_have(
         return  # two matrices of NaN or zeros are equal without being tied
     names = list(reversed(ours))
     if before:
-        text = (
-            f"{ours[1]} and {ours[0]} are the same values in the reference (tied weights), and differ in the "
-            f"{compared.candidate_word}: they were trained or loaded apart."
+        text = say(
+            "{} and {} are the same values in the reference (tied weights), and differ in the {}: they were trained "
+            "or loaded apart.",
+            ours[1],
+            ours[0],
+            compared.candidate_word,
         )
     else:
-        text = (
-            f"{theirs[1]} and {theirs[0]} are the same values in the {compared.candidate_word}, and differ in the "
-            "reference: they were tied on the way, and one of them is lost."
+        text = say(
+            "{} and {} are the same values in the {}, and differ in the reference: they were tied on the way, and "
+            "one of them is lost.",
+            theirs[1],
+            theirs[0],
+            compared.candidate_word,
         )
     yield finding("AL308", Severity.ERROR, text, ADVICE, names)
 
@@ -170,10 +182,19 @@ def _left_out(
     embedding, head = twins
     if same is False:
         yield finding(
-            "AL308", Severity.ERROR,
-            f"{head} is left out in the {other}, as if it were tied to {embedding}, but in the {holder} its values are "
-            "others: a model that ties them gets a wrong head.", ADVICE, [head],
-        )  # fmt: skip
+            "AL308",
+            Severity.ERROR,
+            say(
+                "{} is left out in the {}, as if it were tied to {}, but in the {} its values are others: a model "
+                "that ties them gets a wrong head.",
+                head,
+                other,
+                embedding,
+                holder,
+            ),
+            ADVICE,
+            [head],
+        )
 
 
 def explained_by_ties(findings: list[Finding]) -> frozenset[str]:

@@ -13,9 +13,10 @@ from align.checkpoint_files import Entry
 from align.checkpoints.changed_merges import ORDER_UNKNOWN
 from align.checkpoints.contents import ELEMENTS, blocks
 from align.checkpoints.relating import QUANTIZED, EntryPair
-from align.checkpoints.telling import Compared, capital, finding, of, some
+from align.checkpoints.telling import Compared, finding, of, some
 from align.records import Finding, Severity
 from align.relations import RelationKind, Side, describe
+from align.sentences import capital, joined, say
 
 CORRUPTED = frozenset({
     RelationKind.NONFINITE, RelationKind.ALL_ZERO, RelationKind.FEW_ELEMENTS, RelationKind.FEW_SLICES,
@@ -35,12 +36,20 @@ def scaled(compared: Compared) -> Iterator[Finding]:
             said[describe(pair.relation)].append(pair.names.reference)
     for phrase, names in said.items():
         yield finding(
-            "AL312", Severity.ERROR,
-            f"{capital(of(len(names), len(compared.pairs)))} of the {compared.candidate_word} "
-            f"{'is' if len(names) == 1 else 'are'} {phrase}: {some(names)}.",
+            "AL312",
+            Severity.ERROR,
+            say(
+                "{} of the {} {} {}: {}.",
+                capital(of(len(names), len(compared.pairs))),
+                compared.candidate_word,
+                "is" if len(names) == 1 else "are",
+                phrase,
+                some(names),
+            ),
             "Look for a scale that the conversion folds into weights, or takes out: of attention, of a norm, of LoRA.",
-            names, how=phrase,
-        )  # fmt: skip
+            names,
+            how=phrase,
+        )
 
 
 def corrupted(compared: Compared) -> Iterator[Finding]:
@@ -58,24 +67,35 @@ def corrupted(compared: Compared) -> Iterator[Finding]:
         start = zeros_from(pair)
         if start is not None:
             left = pair.candidate.numel - start
-            phrase = f"the reference up to element {start:,}, and zero in the {left:,} elements from there to the end"
+            phrase = say(
+                "the reference up to element {}, and zero in the {} elements from there to the end",
+                f"{start:,}",
+                f"{left:,}",
+            )
         if phrase:
             said[phrase].append(pair.names.reference)
     for phrase, names in said.items():
         yield finding(
-            "AL313", Severity.ERROR, f"{some(names)}: the {compared.candidate_word}'s tensor is {phrase}.",
+            "AL313", Severity.ERROR, say("{}: the {}'s tensor is {}.", some(names), compared.candidate_word, phrase),
             "Copy or save the file again and compare once more; where the same elements differ again, look at what "
             "writes them.", names, how=phrase,
         )  # fmt: skip
 
     if zero:
         yield finding(
-            "AL310", Severity.ERROR,
-            f"{capital(of(len(zero), len(compared.pairs)))} {'is' if len(zero) == 1 else 'are'} all zeros in the "
-            f"reference, and not in the {compared.candidate_word}: {some(zero)}.",
+            "AL310",
+            Severity.ERROR,
+            say(
+                "{} {} all zeros in the reference, and not in the {}: {}.",
+                capital(of(len(zero), len(compared.pairs))),
+                "is" if len(zero) == 1 else "are",
+                compared.candidate_word,
+                some(zero),
+            ),
             "Look at what the reference is: weights that begin at zero, before training, or a copy that lost its "
-            "values.", zero,
-        )  # fmt: skip
+            "values.",
+            zero,
+        )
 
 
 def _corruption(pair: EntryPair) -> str:
@@ -87,11 +107,11 @@ def _corruption(pair: EntryPair) -> str:
         return describe(pair.relation)
     ours, theirs = pair.relation.reference.nonfinite, pair.relation.candidate.nonfinite
     total = pair.reference.numel
-    told = "everywhere" if theirs == total else f"in {wording.plural(theirs, 'element')}"
-    before = "everywhere" if ours == total else f"in {wording.count(ours)}"
+    told = "everywhere" if theirs == total else say("in {}", wording.plural(theirs, "element"))
+    before = "everywhere" if ours == total else say("in {}", wording.count(ours))
     if not theirs:
-        return f"finite, and that of the reference NaN or infinite {before}"
-    return f"NaN or infinite {told}, that of the reference {before if ours else 'in none'}"
+        return say("finite, and that of the reference NaN or infinite {}", before)
+    return say("NaN or infinite {}, that of the reference {}", told, before if ours else "in none")
 
 
 def zeros_from(pair: EntryPair) -> int | None:
@@ -135,22 +155,22 @@ def others(compared: Compared) -> Iterator[Finding]:
     )
     if kinds == set() and all(pair.relation.kind is RelationKind.DRIFTED for pair in pairs):
         sizes = [pair.relation.relative_l2 for pair in pairs if pair.relation.relative_l2 is not None]
-        what = f"far from those of the reference, though they follow them ({_median(sizes)})"
+        what = say("far from those of the reference, though they follow them ({})", _median(sizes))
     initial = sorted(
         {pair.relation.candidate.initial for pair in pairs if pair.relation.kind is RelationKind.NOT_LOADED}
     )
     if initial and kinds == {RelationKind.NOT_LOADED}:
-        what = f"as an initialisation makes them ({', '.join(initial[:3])}), on one side only"
+        what = say("as an initialisation makes them ({}), on one side only", joined(", ", initial[:3]))
     yield finding(
         "AL310", Severity.ERROR,
-        f"The values of {of(len(names), len(compared.pairs))} of the candidate are {what}: {some(names)}.",
+        say("The values of {} of the candidate are {}: {}.", of(len(names), len(compared.pairs)), what, some(names)),
         "Check that both files belong to the same training, and that the candidate was saved after its weights were "
         "loaded.", names,
     )  # fmt: skip
 
 
 def _median(sizes: Sequence[float]) -> str:
-    return f"relative L2 {wording.relative(statistics.median(sizes))} in the median"
+    return say("relative L2 {} in the median", wording.relative(statistics.median(sizes)))
 
 
 def _unlike_and_near(compared: Compared) -> tuple[list[EntryPair], list[EntryPair]]:
@@ -200,15 +220,29 @@ def _of_run(names: Sequence[str], loaded: Sequence[EntryPair], telling: Sequence
     if not loaded:
         total = wording.plural(len(telling), "entry", "entries")
         return finding(
-            "AL301", Severity.ERROR,
-            f"The run did not begin with the checkpoint: of {total} that can tell none holds its values "
-            f"({some(names)}).", advice, names,
-        )  # fmt: skip
+            "AL301",
+            Severity.ERROR,
+            say(
+                "The run did not begin with the checkpoint: of {} that can tell none holds its values ({}).",
+                total,
+                some(names),
+            ),
+            advice,
+            names,
+        )
     return finding(
-        "AL302", Severity.ERROR,
-        f"The run began with a part of the checkpoint: {of(len(loaded), len(telling))} that can tell hold its values, "
-        f"{len(names)} do not: {some(names)}.", advice, names, loaded=len(loaded),
-    )  # fmt: skip
+        "AL302",
+        Severity.ERROR,
+        say(
+            "The run began with a part of the checkpoint: {} that can tell hold its values, {} do not: {}.",
+            of(len(loaded), len(telling)),
+            len(names),
+            some(names),
+        ),
+        advice,
+        names,
+        loaded=len(loaded),
+    )
 
 
 def drifted(compared: Compared) -> Iterator[Finding]:
@@ -218,26 +252,39 @@ def drifted(compared: Compared) -> Iterator[Finding]:
         return
     names = [pair.names.reference for pair in pairs]
     sizes = [pair.relation.relative_l2 for pair in pairs if pair.relation.relative_l2 is not None]
-    size = f" ({_median(sizes)})" if sizes else ""
+    size = say(" ({})", _median(sizes)) if sizes else ""
     what = "began with" if compared.candidate.is_capture else "holds"
     yield finding(
-        "AL310", Severity.ERROR,
-        f"In {of(len(names), len(compared.pairs))} the {compared.candidate_word} {what} values near those of the "
-        f"reference, but not these{size}: {some(names)}. Two steps of one training look so, or a conversion that "
-        "computes.",
+        "AL310",
+        Severity.ERROR,
+        say(
+            "In {} the {} {} values near those of the reference, but not these{}: {}. Two steps of one training "
+            "look so, or a conversion that computes.",
+            of(len(names), len(compared.pairs)),
+            compared.candidate_word,
+            what,
+            size,
+            some(names),
+        ),
         "Check the steps at which both were saved; where it should be one step, look for arithmetic in the conversion.",
-        names, median_relative_l2=statistics.median(sizes) if sizes else None,
-    )  # fmt: skip
+        names,
+        median_relative_l2=statistics.median(sizes) if sizes else None,
+    )
     still = [pair for pair in compared.pairs if pair.same and pair.reference.floating and not _is_default(pair)]
     if still and len(still) < len(pairs):
         unmoved = [pair.names.reference for pair in still]
         yield finding(
-            "AL307", Severity.WARNING,
-            f"{capital(wording.plural(len(still), 'entry', 'entries'))} did not change at all while {len(pairs)} did: "
-            f"{some(unmoved)}. They are frozen, or were not saved anew.",
+            "AL307",
+            Severity.WARNING,
+            say(
+                "{} did not change at all while {} did: {}. They are frozen, or were not saved anew.",
+                capital(wording.plural(len(still), "entry", "entries")),
+                len(pairs),
+                some(unmoved),
+            ),
             "Look whether these parameters are meant to be frozen (requires_grad=False, not in the optimizer).",
             unmoved,
-        )  # fmt: skip
+        )
 
 
 def other_shapes(compared: Compared) -> Iterator[Finding]:
@@ -250,22 +297,26 @@ def other_shapes(compared: Compared) -> Iterator[Finding]:
         names = [pair.names.reference for pair in pairs]
         reshaped = pairs[0].relation.kind is RelationKind.RESHAPED
         yield finding(
-            "AL104", compared.permitted(Severity.WARNING) if reshaped else Severity.ERROR, f"{some(names)}: {text}.",
+            "AL104",
+            compared.permitted(Severity.WARNING) if reshaped else Severity.ERROR,
+            say("{}: {}.", some(names), text),
             "`load_state_dict` refuses another shape even with strict=False: reshape it, or build the model with this "
             "size.",
             names,
-        )  # fmt: skip
+        )
 
 
 def _shape_text(pair: EntryPair) -> str:
     ours, theirs = pair.reference.shape, pair.candidate.shape
-    text = f"shape {wording.shape(ours)} in the reference, {wording.shape(theirs)} in the candidate"
+    text = say("shape {} in the reference, {} in the candidate", wording.shape(ours), wording.shape(theirs))
     if pair.relation.kind is RelationKind.RESHAPED:
-        return f"{text}, with the same values"
+        return say("{}, with the same values", text)
     common = _common_rows(pair)
     if common:
-        return (
-            f"{text}; the first {common:,} rows hold the same values, so one was padded or cut (a vocabulary, mostly)"
+        return say(
+            "{}; the first {} rows hold the same values, so one was padded or cut (a vocabulary, mostly)",
+            text,
+            f"{common:,}",
         )
     return text
 
@@ -293,7 +344,7 @@ def unknown(compared: Compared) -> Iterator[Finding]:
             groups[pair.relation.note].append(pair.names.reference)
     for why, names in groups.items():
         yield finding(
-            "AL310", Severity.WARNING, f"Not compared: {some(names)} ({why or 'no values to compare'}).",
+            "AL310", Severity.WARNING, say("Not compared: {} ({}).", some(names), why or "no values to compare"),
             "Split them in the order of the model that reads them, and compare the parts."
             if why == ORDER_UNKNOWN
             else "Save these tensors in a plain dense form, or capture with `align capture --keep init`.",

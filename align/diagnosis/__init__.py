@@ -8,6 +8,7 @@ from align.diagnosis.causes import in_order
 from align.diagnosis.inspecting import inspect
 from align.diagnosis.registry import PAIR_RULES, job_rule, rule, run_rule
 from align.records import DiffResult, Finding, Severity, Verdict
+from align.sentences import say
 
 __all__ = ["diagnose", "inspect", "job_rule", "rule", "run_rule"]
 
@@ -51,10 +52,18 @@ def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:
         agreement = next((finding.summary for finding in findings if finding.label == "within-noise"), "Aligned.")
         if _verdict(walk) is Verdict.ALIGNED:
             return agreement
-        share = f"only {wording.percent(walk.judged_share)}" if walk.judged_share else "none"
+        share = say("only {}", wording.percent(walk.judged_share)) if walk.judged_share else "none"
         steps = wording.steps(walk.steps)
-        return f"These captures cannot be compared: of the tensors that {steps} computed {share} could be judged."
+        return say(
+            "These captures cannot be compared: of the tensors that {} computed {} could be judged.", steps, share
+        )
     if findings and findings[0].severity is Severity.ERROR:
         return findings[0].summary
     key = first.comparison.key
-    return f"{wording.step(key.step, key.micro)}, {key.phase}: {key.name} {key.slot} is the first tensor that differs."
+    return say(
+        "{}, {}: {} {} is the first tensor that differs.",
+        wording.step(key.step, key.micro),
+        key.phase,
+        key.name,
+        key.slot,
+    )

@@ -16,6 +16,7 @@ from align.inspection.questions import JOB_QUESTIONS, QUESTIONS
 from align.inspection.ranks_merging import check_one_job, merged
 from align.inspection.tables import tables_of
 from align.records import Finding, Health, InspectResult, Reply, Severity, State
+from align.sentences import say
 
 
 def inspect(views: Sequence[RunView]) -> InspectResult:
@@ -87,20 +88,28 @@ def _verdict(views: Sequence[RunView], findings: Sequence[Finding], replies: Seq
 def _summary(views: Sequence[RunView], verdict: Health, findings: Sequence[Finding]) -> str:
     """One sentence on a run without an error."""
     captured, seen = len(views[0].steps), len(views[0].timeline)
-    scope = f"{wording.count(seen)} {'step' if seen == 1 else 'steps'}, of which {wording.count(captured)} captured"
+    scope = say(
+        "{} {}, of which {} captured", wording.count(seen), "step" if seen == 1 else "steps", wording.count(captured)
+    )
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
-    also = f"; {wording.count(warnings)} {'warning' if warnings == 1 else 'warnings'}" if warnings else ""
+    also = say("; {} {}", wording.count(warnings), "warning" if warnings == 1 else "warnings") if warnings else ""
     if verdict is Health.UNKNOWN and not any(view.steps for view in views):
         why = none_of_asked(views[0].run)
-        none = f"No step was captured, since the capture holds {why}" if why else f"No step was captured ({scope})"
+        none = (
+            say("No step was captured, since the capture holds {}", why)
+            if why
+            else say("No step was captured ({})", scope)
+        )
         seen_wrong = wording.plural(warnings, "warning") if warnings else "nothing wrong"
         again = within(views[0].run) if why else "--steps 0:3"
-        return (
-            f"{none}. The timeline alone tells {seen_wrong}, and not whether the run is healthy; capture it again with "
-            f"{again}."
+        return say(
+            "{}. The timeline alone tells {}, and not whether the run is healthy; capture it again with {}.",
+            none,
+            seen_wrong,
+            again,
         )
     if verdict is Health.UNKNOWN and warnings:
-        return f"Whether this run is healthy cannot be told ({scope}): no question found all well{also}."
+        return say("Whether this run is healthy cannot be told ({}): no question found all well{}.", scope, also)
     if verdict is Health.UNKNOWN:
-        return f"Nothing can be told of this run ({scope}): no question has what it needs."
-    return f"Nothing is wrong in what was captured ({scope}){also}."
+        return say("Nothing can be told of this run ({}): no question has what it needs.", scope)
+    return say("Nothing is wrong in what was captured ({}){}.", scope, also)

@@ -6,14 +6,18 @@ from typing import Any
 
 from align import wording
 from align.recomputing import Recomputing, Repetition
+from align.sentences import say
 
 KEEP_STATE = "checkpoint(..., preserve_rng_state=True)"
 
 ADVICE = {
     "mask": (
-        f"Let the checkpoint put the random generator back: {KEEP_STATE}, which is torch's default. In code of its "
-        "own, keep the state of the device's generator before the first forward and set it before the second. "
-        "`align capture --no-dropout` shows whether anything else differs."
+        say(
+            "Let the checkpoint put the random generator back: {}, which is torch's default. In code of its own, "
+            "keep the state of the device's generator before the first forward and set it before the second. `align "
+            "capture --no-dropout` shows whether anything else differs.",
+            KEEP_STATE,
+        )
     ),
     "rate": (
         "Leave the model in one mode between forward and backward: a call of .eval() or .train() before the backward "
@@ -37,21 +41,21 @@ def how(found: Repetition) -> str:
     gone = "drops none" if found.zeros[1] == 0.0 else "drops elements that it kept"
     dtypes = [wording.dtype(one.dtype) for one in (found.first, found.again)]
     shapes = [wording.shape(one.shape) for one in (found.first, found.again)]
-    value = f"it differs from the first time by relative L2 {wording.relative(found.relative_l2)}"
+    value = say("it differs from the first time by relative L2 {}", wording.relative(found.relative_l2))
     return {
-        "mask": f"drops other elements than the first time ({zeros[0]} of it are zero first, {zeros[1]} then)",
-        "rate": f"{gone} the second time ({zeros[0]} of it are zero first, {zeros[1]} then)",
-        "dtype": f"it is {dtypes[1]} the second time, {dtypes[0]} the first",
-        "shape": f"it has the shape {shapes[1]}, {shapes[0]} the first time",
-        "nonfinite": f"{counts[1]} of its elements are NaN or Inf, {counts[0]} the first time",
+        "mask": say("drops other elements than the first time ({} of it are zero first, {} then)", zeros[0], zeros[1]),
+        "rate": say("{} the second time ({} of it are zero first, {} then)", gone, zeros[0], zeros[1]),
+        "dtype": say("it is {} the second time, {} the first", dtypes[1], dtypes[0]),
+        "shape": say("it has the shape {}, {} the first time", shapes[1], shapes[0]),
+        "nonfinite": say("{} of its elements are NaN or Inf, {} the first time", counts[1], counts[0]),
         "value": value if found.relative_l2 is not None else "its statistics are others than the first time",
     }[found.cause]
 
 
 def so_many(found: Recomputing) -> str:
     """How much of what was computed again is something else."""
-    others = f"{wording.count(len(found.differing))} of {wording.plural(found.compared, 'repeated tensor')}"
-    return f"{others} {'differs' if len(found.differing) == 1 else 'differ'}."
+    others = say("{} of {}", wording.count(len(found.differing)), wording.plural(found.compared, "repeated tensor"))
+    return say("{} {}.", others, "differs" if len(found.differing) == 1 else "differ")
 
 
 def advice(found: Repetition) -> str:

@@ -14,6 +14,7 @@ from align.inspection.loss_scale import scale_courses
 from align.inspection.scale_problems import ScaleProblem, problems
 from align.inspection.scale_questions import capture_skips
 from align.records import Fact, Finding, Phase, Place, Severity, TimelineRow
+from align.sentences import say
 
 SIDES = ("reference", "candidate")
 
@@ -33,12 +34,12 @@ def of_run(inspection: Inspection, code: str, label: str) -> Iterator[Finding]:
         captured = ((step, key) for step, key in sorted(found.overflowed.items()) if step >= problem.step)
         step, key = next(((step, key) for step, key in captured if key is not None), (problem.step, None))
         if key is not None:
-            more = f" The first that is not finite in step {step} is {key.name} {key.slot} ({key.phase})."
+            more = say(" The first that is not finite in step {} is {} {} ({}).", step, key.name, key.slot, key.phase)
             evidence = {**finding.evidence, "overflows_first": key.name, "overflows_in": str(key.phase)}
-            yield replace(finding, summary=f"{finding.summary}{more}", evidence=evidence)
+            yield replace(finding, summary=say("{}{}", finding.summary, more), evidence=evidence)
         else:
             skipped = [step for course in found.courses for step in course.skipped if step >= problem.step]
-            yield replace(finding, advice=f"{finding.advice} {capture_skips(skipped or [problem.step])}")
+            yield replace(finding, advice=say("{} {}", finding.advice, capture_skips(skipped or [problem.step])))
 
 
 def of_pair(walk: Walk, code: str, label: str) -> Iterator[Finding]:
@@ -58,7 +59,7 @@ def of_pair(walk: Walk, code: str, label: str) -> Iterator[Finding]:
             yield replace(
                 finding,
                 severity=severity,
-                summary=f"In the {SIDES[side]} alone {start}",
+                summary=say("In the {} alone {}", SIDES[side], start),
                 evidence={**finding.evidence, "side": SIDES[side]},
                 arguments={**finding.arguments, "side": SIDES[side]},
             )
@@ -82,26 +83,36 @@ def tell_clip(clip: ScaledClip) -> str:
     """What clipping did to gradients that carry the loss scale."""
     scale = wording.loss_scale(clip.scale)
     if clip.by_value:
-        return (
-            f"Step {clip.step}: gradients are cut at {wording.value(clip.limit)} while they carry the loss scale of "
-            f"{scale} (the largest is {wording.value(clip.norm)} then). For the true gradients that is a limit of "
-            f"{wording.relative(clip.left)}."
+        return say(
+            "Step {}: gradients are cut at {} while they carry the loss scale of {} (the largest is {} then). For "
+            "the true gradients that is a limit of {}.",
+            clip.step,
+            wording.value(clip.limit),
+            scale,
+            wording.value(clip.norm),
+            wording.relative(clip.left),
         )
-    return (
-        f"Step {clip.step}: gradients are clipped to a norm of {wording.value(clip.limit)} while they carry the loss "
-        f"scale of {scale}: their norm is {wording.value(clip.norm)} then, without the scale "
-        f"{wording.value(clip.norm / clip.scale)}. Gradients of norm {wording.relative(clip.left)} reach the optimizer."
+    return say(
+        "Step {}: gradients are clipped to a norm of {} while they carry the loss scale of {}: their norm is {} "
+        "then, without the scale {}. Gradients of norm {} reach the optimizer.",
+        clip.step,
+        wording.value(clip.limit),
+        scale,
+        wording.value(clip.norm),
+        wording.value(clip.norm / clip.scale),
+        wording.relative(clip.left),
     )
 
 
 def advise_clip(clip: ScaledClip) -> str:
     """How to clip after unscaling."""
     if clip.by_hand:
-        return f"Divide the gradients by {wording.loss_scale(clip.scale)} first, clip them then."
+        return say("Divide the gradients by {} first, clip them then.", wording.loss_scale(clip.scale))
     function = "clip_grad_value_" if clip.by_value else "clip_grad_norm_"
-    return (
-        f"Call scaler.unscale_(optimizer) before {function}; with accelerate or Lightning clip by their own functions "
-        "(accelerator.clip_grad_norm_, Trainer(gradient_clip_val=...))."
+    return say(
+        "Call scaler.unscale_(optimizer) before {}; with accelerate or Lightning clip by their own functions "
+        "(accelerator.clip_grad_norm_, Trainer(gradient_clip_val=...)).",
+        function,
     )
 
 

@@ -24,6 +24,7 @@ from align.records import (
     TensorKey,
     TimelineRow,
 )
+from align.sentences import capital, joined, say
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -74,18 +75,17 @@ def place_of(key: TensorKey, name: str | None = None) -> Place:
 def point(key: TensorKey) -> str:
     """`step 3, micro 1, backward`; before step 0 without a phase."""
     where = wording.step(key.step, key.micro)
-    return where if key.phase is Phase.INIT else f"{where}, {key.phase}"
+    return where if key.phase is Phase.INIT else say("{}, {}", where, key.phase)
 
 
 def opening(key: TensorKey) -> str:
     """The point as the begin of a sentence."""
-    text = point(key)
-    return text[0].upper() + text[1:]
+    return capital(point(key))
 
 
 def tensor(key: TensorKey) -> str:
     """`layers.2.mlp output.0`, with the call where it is not the first."""
-    return f"{key.name} {key.slot}, call {key.call}" if key.call else f"{key.name} {key.slot}"
+    return say("{} {}, call {}", key.name, key.slot, key.call) if key.call else say("{} {}", key.name, key.slot)
 
 
 def code_name(owner: str) -> str:
@@ -116,21 +116,21 @@ def code_of(suspect: Suspect, users: Sequence[str] = ()) -> str:
     if len(users) > 1:
         parts = [_backward_code(user) for user in users]
         which = "both" if len(parts) == 2 else "all"  # noqa: PLR2004 - two are both
-        return f"{', of '.join(parts[:-1])} or of {parts[-1]}, which {which} can use it"
+        return say("{} or of {}, which {} can use it", joined(", of ", parts[:-1]), parts[-1], which)
     if key.phase is Phase.BACKWARD:
         return _backward_code(suspect.owner)
-    owner = "the training script" if suspect.owner == SCRIPT else f"the code of {suspect.owner}"
+    owner = "the training script" if suspect.owner == SCRIPT else say("the code of {}", suspect.owner)
     if key.phase is not Phase.FORWARD or suspect.argument or not suspect.sibling:
         return owner
     if key.slot.startswith("output"):
-        return f"{owner} after {suspect.sibling}"
+        return say("{} after {}", owner, suspect.sibling)
     if suspect.owner == SCRIPT:
         return owner
-    return f"{owner} between {suspect.sibling} and {key.name}"
+    return say("{} between {} and {}", owner, suspect.sibling, key.name)
 
 
 def _backward_code(owner: str) -> str:
-    return "the training script (loss)" if owner == SCRIPT else f"the code of {owner}"
+    return "the training script (loss)" if owner == SCRIPT else say("the code of {}", owner)
 
 
 def is_module(suspect: Suspect) -> bool:
@@ -151,7 +151,7 @@ def maker(suspect: Suspect, users: Sequence[str] = ()) -> str:
     if key.phase is Phase.UPDATE:
         return "the code between backward and the optimizer"
     if key.phase is Phase.BACKWARD:
-        return f"the backward of {code_of(suspect, users)}"
+        return say("the backward of {}", code_of(suspect, users))
     return code_of(suspect)
 
 
@@ -178,31 +178,34 @@ def first_name(walk: Walk) -> str:
 def statistics_summary(first: Suspect) -> str:
     """The first difference of a comparison that saw statistics only: a fact, and nothing of its cause."""
     comparison = first.comparison
-    return (
-        f"{opening(comparison.key)}: {tensor(comparison.key)} is the first tensor whose statistics differ: relative L2 "
-        f"at least {wording.relative(comparison.relative_l2)}{relation(comparison, first.scale)}. Statistics do not "
-        "see signs or order, so the difference may have entered earlier: no module is blamed."
+    return say(
+        "{}: {} is the first tensor whose statistics differ: relative L2 at least {}{}. Statistics do not see signs "
+        "or order, so the difference may have entered earlier: no module is blamed.",
+        opening(comparison.key),
+        tensor(comparison.key),
+        wording.relative(comparison.relative_l2),
+        relation(comparison, first.scale),
     )
 
 
 def amount(comparison: Comparison) -> str:
     """`relative L2 0.031, 147,000x the floor`, or which part of it stands out from rounding."""
-    size = f"relative L2 {wording.relative(comparison.relative_l2)}"
-    times = f"{wording.times(comparison.times_floor)} the floor"
+    size = say("relative L2 {}", wording.relative(comparison.relative_l2))
+    times = say("{} the floor", wording.times(comparison.times_floor))
     if comparison.aspect is Aspect.SIZE or comparison.part is None:
-        return f"{size}, {times}"
-    return f"{size}, of it {_part(comparison.aspect, comparison.part)}, {times}"
+        return say("{}, {}", size, times)
+    return say("{}, of it {}, {}", size, _part(comparison.aspect, comparison.part), times)
 
 
 def _part(aspect: Aspect, part: float) -> str:
     """The part of a difference that has a structure."""
     if aspect is Aspect.SCALE:
-        return f"a common factor of {wording.factor(1.0 + part)}"
+        return say("a common factor of {}", wording.factor(1.0 + part))
     if aspect is Aspect.SHIFT:
-        return f"a constant that is added everywhere ({wording.relative(part)} of its root mean square)"
+        return say("a constant that is added everywhere ({} of its root mean square)", wording.relative(part))
     if aspect is Aspect.CHANNEL:
-        return f"{wording.relative(part)} in one channel"
-    return f"{wording.relative(part)} in a few elements"
+        return say("{} in one channel", wording.relative(part))
+    return say("{} in a few elements", wording.relative(part))
 
 
 def evidence_of(comparison: Comparison) -> dict[str, Any]:
@@ -327,7 +330,7 @@ def relation(comparison: Comparison, scale: float = 1.0) -> str:
     if reordered(Pair(comparison.reference, comparison.candidate)):
         return ", the values of the reference in another order"
     factor = scale_between(comparison, scale)
-    return "" if factor is None else f", {wording.factor(factor)} times the reference"
+    return "" if factor is None else say(", {} times the reference", wording.factor(factor))
 
 
 def carried_on(comparisons: tuple[Comparison, ...], first: Comparison) -> int:
@@ -368,26 +371,26 @@ def tell_loss_scales(scales: tuple[float, float] | None) -> str:
     if scales is None:
         return ""
     ours, theirs = (wording.loss_scale(scale) if scale != 1.0 else "1 (none)" for scale in scales)
-    return f" The loss scale is {ours} in the reference and {theirs} in the candidate."
+    return say(" The loss scale is {} in the reference and {} in the candidate.", ours, theirs)
 
 
 def same_start_advice(walk: Walk) -> str:
     """How both runs get the same weights and batches, and no masks; empty where all of that was done."""
-    kept = [what for what in ("init", "batches") if not was_taken(walk, f"{what}_from")]
+    kept = [what for what in ("init", "batches") if not was_taken(walk, say("{}_from", what))]
     off = all(run.same_start.get("no_dropout") for run in (walk.reference, walk.candidate))
-    taking = " ".join(f"--{what}-from REF.h5" for what in kept)
+    taking = joined(" ", (say("--{}-from REF.h5", what) for what in kept))
     ways = []
     if kept:
         ways += [
-            f"the reference with `align capture --keep {','.join(kept)}`",
-            f"the candidate with `align capture {taking}`",
+            say("the reference with `align capture --keep {}`", joined(",", kept)),
+            say("the candidate with `align capture {}`", taking),
         ]
     if not off:
         ways.append("both with `--no-dropout`" if kept else "both with `align capture --no-dropout`")
     if not ways:
         return ""
-    listed = f"{', '.join(ways[:-1])}, and {ways[-1]}" if len(ways) == 3 else wording.listing(ways)  # noqa: PLR2004
-    return f"To compare the scripts as they are, capture {listed}."
+    listed = say("{}, and {}", joined(", ", ways[:-1]), ways[-1]) if len(ways) == 3 else wording.listing(ways)  # noqa: PLR2004
+    return say("To compare the scripts as they are, capture {}.", listed)
 
 
 def was_taken(walk: Walk, name: str) -> bool:
@@ -397,7 +400,9 @@ def was_taken(walk: Walk, name: str) -> bool:
 
 def capture_advice(name: str) -> str:
     """How to see the values of one module."""
-    return (
-        f"To see its values, run `align capture --detail tensors --modules '{name}'` on both sides, then "
-        f"`align show RUN.h5 '{name}'`."
+    return say(
+        "To see its values, run `align capture --detail tensors --modules '{}'` on both sides, then `align show "
+        "RUN.h5 '{}'`.",
+        name,
+        name,
     )

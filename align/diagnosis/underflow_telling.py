@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from align import wording
+from align.sentences import say
 
 USUAL = 2.0**16
 """What torch's GradScaler starts from."""
@@ -15,10 +16,11 @@ STEP = 2.0**4
 def advise_scale(scale: float, lowest: float, highest: float, *, lost: bool) -> str:
     """Which loss scale to take, or that none will do; `lowest` is not known where gradients were lost."""
     if not lost and math.isfinite(lowest) and lowest > highest:
-        return (
-            f"No loss scale will do: the largest gradients allow at most {wording.loss_scale(highest)} and the "
-            f"smallest need {wording.loss_scale(lowest)}. Train in bf16 (torch.autocast(..., dtype=torch.bfloat16)), "
-            "whose range is that of fp32."
+        return say(
+            "No loss scale will do: the largest gradients allow at most {} and the smallest need {}. Train in bf16 "
+            "(torch.autocast(..., dtype=torch.bfloat16)), whose range is that of fp32.",
+            wording.loss_scale(highest),
+            wording.loss_scale(lowest),
         )
     room = highest if math.isfinite(highest) else math.inf
     fitting = min(USUAL if scale < USUAL else scale * STEP, room)
@@ -31,5 +33,5 @@ def advise_scale(scale: float, lowest: float, highest: float, *, lost: bool) -> 
         )
     power = math.floor(math.log2(fitting))
     start = "Scale the loss: scaler = " if scale == 1.0 else "Raise the loss scale: "
-    start = f"{start}torch.amp.GradScaler(init_scale=2.0**{power})"
-    return f"{start}, scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update(); or train in bf16."
+    start = say("{}torch.amp.GradScaler(init_scale=2.0**{})", start, power)
+    return say("{}, scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update(); or train in bf16.", start)

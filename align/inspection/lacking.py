@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from align import wording
 from align.inspection.view import RunView
 from align.records import Phase
+from align.sentences import say
 
 NO_STEP = "no step was captured; capture steps 0 to 2 with --steps 0:3."
 
@@ -20,11 +21,15 @@ def unusable(view: RunView) -> str:
     if len(captured) < len(view.steps) or not all(row.skipped or row.nonfinite for row in captured):
         return ""
     usable = [row.step for row in view.timeline if not row.skipped and not row.nonfinite]
-    then = f"; capture others, such as --steps {max(usable[0] - 1, 0)}:{usable[0] + 2}" if usable else ""
+    then = say("; capture others, such as --steps {}:{}", max(usable[0] - 1, 0), usable[0] + 2) if usable else ""
     if all(row.skipped for row in captured):
-        which = f"all captured steps were skipped ({wording.steps(view.steps)})" if usable else "every step was skipped"
+        which = (
+            say("all captured steps were skipped ({})", wording.steps(view.steps))
+            if usable
+            else "every step was skipped"
+        )
         return f"{which}{then}."
-    return f"no captured step is finite ({wording.steps(view.steps)}){then}."
+    return say("no captured step is finite ({}){}.", wording.steps(view.steps), then)
 
 
 def lacking(view: RunView, phases: Iterable[Phase]) -> str:
@@ -40,8 +45,8 @@ def lacking(view: RunView, phases: Iterable[Phase]) -> str:
     asked = set(view.run.phases)
     unasked = [phase for phase in missing if asked and str(phase) not in asked]
     if unasked or not asked:
-        return f"the capture has no phase {_listed(unasked or missing)}; capture with --phases all."
-    return unusable(view) or f"in {wording.steps(view.steps)} nothing was seen of the phase {_listed(missing)}."
+        return say("the capture has no phase {}; capture with --phases all.", _listed(unasked or missing))
+    return unusable(view) or say("in {} nothing was seen of the phase {}.", wording.steps(view.steps), _listed(missing))
 
 
 def _listed(phases: Iterable[Phase]) -> str:

@@ -10,6 +10,7 @@ from align.inspection.stall import guessing, is_constant
 from align.inspection.step_times import FEWEST
 from align.optimizer_replay import KNOWN_KINDS, groups_of
 from align.records import Phase, Reply, State
+from align.sentences import say
 
 RECOMPUTING, OPTIMIZER, PARAMETERS, LOSS, TIME = "recompute", "optimizer", "parameters", "loss", "step time"
 
@@ -20,21 +21,28 @@ def recomputing(inspection: Inspection) -> Reply:
     if not found:
         why = lacking(inspection.view, (Phase.FORWARD,))
         if why:
-            return Reply(RECOMPUTING, State.UNKNOWN, f"Whether checkpoints repeat their forward cannot be told: {why}")
+            return Reply(
+                RECOMPUTING, State.UNKNOWN, say("Whether checkpoints repeat their forward cannot be told: {}", why)
+            )
         return Reply(RECOMPUTING, State.ABSENT, "Nothing was computed again: no activation checkpointing.")
     bad = next((one for one in found if one.differing), None)
     if bad is not None:
         key = bad.differing[0].first.key
         return Reply(
             RECOMPUTING, State.BAD,
-            f"{key.name} {key.slot} is not repeated as it was computed first, in {wording.step(bad.step)}.",
+            say("{} {} is not repeated as it was computed first, in {}.", key.name, key.slot, wording.step(bad.step)),
         )  # fmt: skip
     total, equal = sum(one.compared for one in found), sum(one.equal for one in found)
-    rest = "equal to the bit" if equal == total else f"{wording.count(equal)} to the bit, the others within rounding"
+    rest = (
+        "equal to the bit" if equal == total else say("{} to the bit, the others within rounding", wording.count(equal))
+    )
     return Reply(
-        RECOMPUTING, State.GOOD,
-        f"All {wording.plural(total, 'tensor')} that checkpoints computed again are as they were first: {rest}.",
-    )  # fmt: skip
+        RECOMPUTING,
+        State.GOOD,
+        say(
+            "All {} that checkpoints computed again are as they were first: {}.", wording.plural(total, "tensor"), rest
+        ),
+    )
 
 
 def optimizer(inspection: Inspection) -> Reply:
@@ -44,16 +52,24 @@ def optimizer(inspection: Inspection) -> Reply:
         return Reply(
             OPTIMIZER,
             State.BAD,
-            f"What {wording.step(check.step)} makes of the parameters and states does not follow from the settings.",
+            say(
+                "What {} makes of the parameters and states does not follow from the settings.",
+                wording.step(check.step),
+            ),
         )
     if check.steps:
         return Reply(
-            OPTIMIZER, State.GOOD,
-            f"{wording.listing(check.kinds)} follows its formula and its settings in {wording.steps(check.steps)}, in "
-            f"{wording.plural(check.parameters, 'parameter')} that could be replayed.",
-        )  # fmt: skip
+            OPTIMIZER,
+            State.GOOD,
+            say(
+                "{} follows its formula and its settings in {}, in {} that could be replayed.",
+                wording.listing(check.kinds),
+                wording.steps(check.steps),
+                wording.plural(check.parameters, "parameter"),
+            ),
+        )
     return Reply(
-        OPTIMIZER, State.UNKNOWN, f"Whether the optimizer follows its formula cannot be told: {_why(inspection)}"
+        OPTIMIZER, State.UNKNOWN, say("Whether the optimizer follows its formula cannot be told: {}", _why(inspection))
     )
 
 
@@ -69,9 +85,11 @@ def _why(inspection: Inspection) -> str:
     kinds = sorted({str(group["class"]) for group in groups if "class" in group})
     strange = [kind for kind in kinds if kind not in KNOWN_KINDS]
     if strange:
-        return f"the formula of {wording.listing(strange)} is not known, only those of {wording.listing(KNOWN_KINDS)}."
+        return say(
+            "the formula of {} is not known, only those of {}.", wording.listing(strange), wording.listing(KNOWN_KINDS)
+        )
     if inspection.learning.zero_steps == inspection.learning.steps:
-        return f"in {wording.steps(inspection.learning.steps)} all gradients are 0."
+        return say("in {} all gradients are 0.", wording.steps(inspection.learning.steps))
     return (
         "too little is known of the parameters before the steps and of the states; capture steps in a row from step 0 "
         "with --steps 0:3."
@@ -84,38 +102,47 @@ def parameters(inspection: Inspection) -> Reply:
     if found is not None:
         why = {
             "rate": "the learning rate is 0",
-            "rate_ends": f"the learning rate is 0 from {wording.step(found.step)} on",
+            "rate_ends": say("the learning rate is 0 from {} on", wording.step(found.step)),
             "skipped": "all steps were skipped",
             "zero_gradients": "all gradients are 0",
             "not_owned": "the optimizer has none of those that get a gradient",
             "cleared": "the optimizer takes none of the gradients that backward makes",
             "unreached": "backward reaches none of those that the optimizer has",
-            "loose": f"{wording.plural(len(found.owners), 'parameter')} with a gradient are in no optimizer",
-            "replaced": f"the optimizer has others in the place of {wording.plural(len(found.owners), 'parameter')}",
-            "stuck": f"{wording.plural(len(found.owners), 'parameter')} do not move though they should",
+            "loose": say("{} with a gradient are in no optimizer", wording.plural(len(found.owners), "parameter")),
+            "replaced": say(
+                "the optimizer has others in the place of {}", wording.plural(len(found.owners), "parameter")
+            ),
+            "stuck": say("{} do not move though they should", wording.plural(len(found.owners), "parameter")),
         }[found.cause]
-        return Reply(PARAMETERS, State.BAD, f"{_whose(found.cause)} updated: {why}.")
+        return Reply(PARAMETERS, State.BAD, say("{} updated: {}.", _whose(found.cause), why))
     if lost is not None:
         return Reply(
-            PARAMETERS, State.BAD,
-            f"The updates of {wording.percent(lost.share)} of the elements are lost in rounding to "
-            f"{wording.dtype(lost.dtype)}.",
-        )  # fmt: skip
+            PARAMETERS,
+            State.BAD,
+            say(
+                "The updates of {} of the elements are lost in rounding to {}.",
+                wording.percent(lost.share),
+                wording.dtype(lost.dtype),
+            ),
+        )
     due = learning.due
     if not due:
         return Reply(
-            PARAMETERS, State.UNKNOWN, f"Whether the parameters move cannot be told: {_why_unmoved(inspection)}"
+            PARAMETERS, State.UNKNOWN, say("Whether the parameters move cannot be told: {}", _why_unmoved(inspection))
         )
     moved, owners = {move.owner for move in due if not move.unchanged}, {move.owner for move in due}
     gradient = "a gradient other than 0" if learning.zeroed else "a gradient"
-    told = (
-        f"{wording.count(len(moved))} of {wording.plural(len(owners), 'parameter')} with {gradient} moved."
-        f"{_idle(learning)}"
+    told = say(
+        "{} of {} with {} moved.{}",
+        wording.count(len(moved)),
+        wording.plural(len(owners), "parameter"),
+        gradient,
+        _idle(learning),
     )
     if not moved:
-        told = f"{told} Whether the optimizer was to move them in these steps cannot be told."
+        told = say("{} Whether the optimizer was to move them in these steps cannot be told.", told)
     elif len(learning.zeroed) > len(moved):
-        told = f"{told} Whether that is meant cannot be told."
+        told = say("{} Whether that is meant cannot be told.", told)
     else:
         return Reply(PARAMETERS, State.GOOD, told)
     return Reply(PARAMETERS, State.UNKNOWN, told)
@@ -124,8 +151,10 @@ def parameters(inspection: Inspection) -> Reply:
 def _idle(learning: Learning) -> str:
     """How many parameters of the optimizer got gradients of zeros, and how many none at all, after a blank."""
     zeros, none = len(learning.zeroed), len(learning.idle) - len(learning.zeroed)
-    told = f" {wording.plural(zeros, 'parameter')} of the optimizer got gradients that are all 0." if zeros else ""
-    return f"{told} {wording.plural(none, 'parameter')} of the optimizer got no gradient." if none else told
+    told = (
+        say(" {} of the optimizer got gradients that are all 0.", wording.plural(zeros, "parameter")) if zeros else ""
+    )
+    return say("{} {} of the optimizer got no gradient.", told, wording.plural(none, "parameter")) if none else told
 
 
 def _whose(cause: str) -> str:
@@ -141,7 +170,7 @@ def _why_unmoved(inspection: Inspection) -> str:
     if why:
         return why
     if inspection.learning.zero_steps == inspection.learning.steps:
-        return f"in {wording.steps(inspection.learning.steps)} all gradients are 0."
+        return say("in {} all gradients are 0.", wording.steps(inspection.learning.steps))
     return (
         "no parameter is known before and after a step that updated it; capture steps in a row from step 0 with "
         "--steps 0:3."
@@ -153,21 +182,27 @@ def loss(inspection: Inspection) -> Reply:
     curve = inspection.loss_curve
     if not curve.count:
         return Reply(LOSS, State.UNKNOWN, "Whether the loss falls cannot be told: no step has a known, finite loss.")
-    course = (
-        f"{wording.loss(curve.first)} first, {wording.loss(curve.last)} last, {wording.plural(curve.count, 'step')}"
+    course = say(
+        "{} first, {} last, {}",
+        wording.loss(curve.first),
+        wording.loss(curve.last),
+        wording.plural(curve.count, "step"),
     )
     wrong = _wrong_loss(inspection)
     if wrong:
-        return Reply(LOSS, State.BAD, f"The loss {wrong} ({course}).")
+        return Reply(LOSS, State.BAD, say("The loss {} ({}).", wrong, course))
     if curve.fell:
-        return Reply(LOSS, State.GOOD, f"The loss falls ({course}).")
+        return Reply(LOSS, State.GOOD, say("The loss falls ({}).", course))
     if curve.fell is None:
-        return Reply(LOSS, State.UNKNOWN, f"Whether the loss falls cannot be told of so few steps ({course}).")
+        return Reply(LOSS, State.UNKNOWN, say("Whether the loss falls cannot be told of so few steps ({}).", course))
     return Reply(
         LOSS,
         State.UNKNOWN,
-        f"The loss does not fall by more than its noise ({course}). Whether that is wrong cannot be told: training "
-        "that goes on from a finished model looks the same, and so do targets that belong to other inputs.",
+        say(
+            "The loss does not fall by more than its noise ({}). Whether that is wrong cannot be told: training "
+            "that goes on from a finished model looks the same, and so do targets that belong to other inputs.",
+            course,
+        ),
     )
 
 
@@ -180,7 +215,7 @@ def _wrong_loss(inspection: Inspection) -> str:
         return "stays where guessing has it"
     if jump is None:
         return ""
-    return f"{'rises and stays high' if jump is curve.rise else 'jumps'} in {wording.step(jump.step)}"
+    return say("{} in {}", "rises and stays high" if jump is curve.rise else "jumps", wording.step(jump.step))
 
 
 def step_time(inspection: Inspection) -> Reply:
@@ -188,14 +223,25 @@ def step_time(inspection: Inspection) -> Reply:
     found = inspection.step_times
     if found.cliff is not None:
         return Reply(
-            TIME, State.BAD,
-            f"A step takes {found.after:.3g} seconds from {wording.step(found.cliff)} on, {found.before:.3g} before.",
-        )  # fmt: skip
+            TIME,
+            State.BAD,
+            say(
+                "A step takes {} seconds from {} on, {} before.",
+                f"{found.after:.3g}",
+                wording.step(found.cliff),
+                f"{found.before:.3g}",
+            ),
+        )
     if found.count < 2 * FEWEST:
         return Reply(
-            TIME, State.UNKNOWN,
-            f"Whether steps grow slower cannot be told of a run this short: it takes {2 * FEWEST} steps beside those "
-            f"that are captured, this one has {wording.count(found.count)}.",
-        )  # fmt: skip
+            TIME,
+            State.UNKNOWN,
+            say(
+                "Whether steps grow slower cannot be told of a run this short: it takes {} steps beside those that "
+                "are captured, this one has {}.",
+                2 * FEWEST,
+                wording.count(found.count),
+            ),
+        )
     # No ground to call a run healthy: it may be quick and learn nothing.
-    return Reply(TIME, State.ABSENT, f"A step takes {found.median:.3g} seconds, from the first to the last.")
+    return Reply(TIME, State.ABSENT, say("A step takes {} seconds, from the first to the last.", f"{found.median:.3g}"))

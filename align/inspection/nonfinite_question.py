@@ -10,6 +10,7 @@ from align.inspection.lacking import lacking
 from align.inspection.nonfinite import Start
 from align.inspection.nonfinite_kind import SHORT
 from align.records import INIT_STEP, Phase, Reply, State
+from align.sentences import say
 
 FINITE, HEADROOM = "finite numbers", "headroom"
 
@@ -23,21 +24,23 @@ def finite(inspection: Inspection) -> Reply:
         return Reply(
             FINITE,
             State.BAD,
-            f"The loss is not finite in {wording.step(found.uncaptured.step)}, which was not captured.",
+            say("The loss is not finite in {}, which was not captured.", wording.step(found.uncaptured.step)),
         )
     start = next(iter(found.fatal or (found.caught if found.lasting else ())), None)
     if start is not None:
-        return Reply(FINITE, State.BAD, f"{_what(start)} starts in {_where(start)}.")
+        return Reply(FINITE, State.BAD, say("{} starts in {}.", _what(start), _where(start)))
     phases = sorted(view.phases() & TELLING, key=list(Phase).index)
     if phases:
-        told = f"Every {_listed(phases)} of {wording.steps(view.steps)} is finite"
+        told = say("Every {} of {} is finite", _listed(phases), wording.steps(view.steps))
         if found.caught or found.expected:
-            told = f"What the optimizer took is finite in {wording.steps(view.steps)}"
+            told = say("What the optimizer took is finite in {}", wording.steps(view.steps))
         return Reply(FINITE, State.GOOD, f"{told}{_caught(found.caught)}{_expected(inspection)}{_meant(found.meant)}.")
     known = [row.step for row in view.timeline if math.isfinite(row.loss)]
     if known:
         return Reply(
-            FINITE, State.GOOD, f"The loss is finite in all {wording.plural(len(known), 'step')} in which it was seen."
+            FINITE,
+            State.GOOD,
+            say("The loss is finite in all {} in which it was seen.", wording.plural(len(known), "step")),
         )
     return Reply(
         FINITE,
@@ -52,7 +55,7 @@ def headroom(inspection: Inspection) -> Reply:
     view = inspection.view
     why = lacking(view, (Phase.FORWARD,))
     if why:
-        return Reply(HEADROOM, State.UNKNOWN, f"How near numbers come to their limit cannot be told: {why}")
+        return Reply(HEADROOM, State.UNKNOWN, say("How near numbers come to their limit cannot be told: {}", why))
     found = [one for one in inspection.headrooms if one.precision.largest < SHORT or one.is_little]
     if not found:
         return Reply(HEADROOM, State.ABSENT, "No module computes in a format of a short range.")
@@ -60,16 +63,29 @@ def headroom(inspection: Inspection) -> Reply:
     if first.is_little:
         share = wording.percent(first.share)
         return Reply(
-            HEADROOM, State.BAD,
-            f"{first.name} {first.slot} reaches {wording.value(first.largest)}, {share} of the limit of "
-            f"{first.precision.name}.",
-        )  # fmt: skip
-    times = f"{wording.times(1.0 / first.share)} below" if first.largest else "far below"
+            HEADROOM,
+            State.BAD,
+            say(
+                "{} {} reaches {}, {} of the limit of {}.",
+                first.name,
+                first.slot,
+                wording.value(first.largest),
+                share,
+                first.precision.name,
+            ),
+        )
+    times = say("{} below", wording.times(1.0 / first.share)) if first.largest else "far below"
     return Reply(
-        HEADROOM, State.GOOD,
-        f"The largest magnitude is {wording.value(first.largest)} in {first.name}, {times} the limit of "
-        f"{first.precision.name}.",
-    )  # fmt: skip
+        HEADROOM,
+        State.GOOD,
+        say(
+            "The largest magnitude is {} in {}, {} the limit of {}.",
+            wording.value(first.largest),
+            first.name,
+            times,
+            first.precision.name,
+        ),
+    )
 
 
 def _what(start: Start) -> str:
@@ -79,8 +95,8 @@ def _what(start: Start) -> str:
 def _where(start: Start) -> str:
     key = start.key
     if key.step == INIT_STEP:
-        return f"the initial weights: {key.name} {key.slot}"
-    return f"{wording.step(key.step, key.micro)}, {key.phase}: {key.name} {key.slot}"
+        return say("the initial weights: {} {}", key.name, key.slot)
+    return say("{}, {}: {} {}", wording.step(key.step, key.micro), key.phase, key.name, key.slot)
 
 
 def _listed(phases: list[Phase]) -> str:
@@ -96,7 +112,7 @@ def _caught(starts: tuple[Start, ...]) -> str:
         return ""
     steps = wording.steps(start.key.step for start in starts)
     first = starts[0]
-    return f"; {_what(first)} in {first.key.name} {first.key.slot} ({steps}) was kept from it"
+    return say("; {} in {} {} ({}) was kept from it", _what(first), first.key.name, first.key.slot, steps)
 
 
 def _expected(inspection: Inspection) -> str:
@@ -105,9 +121,12 @@ def _expected(inspection: Inspection) -> str:
         return ""
     steps = wording.steps(start.key.step for start in starts)
     first = starts[0]
-    return (
-        f"; in {steps} scaled gradients overflowed, first in {first.key.name} {first.key.slot}, and the loss scaler "
-        f"skipped the step{'' if inspection.scaling.problems else ', as it does to find its scale'}"
+    return say(
+        "; in {} scaled gradients overflowed, first in {} {}, and the loss scaler skipped the step{}",
+        steps,
+        first.key.name,
+        first.key.slot,
+        "" if inspection.scaling.problems else ", as it does to find its scale",
     )
 
 
@@ -115,4 +134,4 @@ def _meant(number: int) -> str:
     if not number:
         return ""
     verb = "does" if number == 1 else "do"
-    return f"; {wording.plural(number, 'other tensor')} with -Inf, Inf or NaN {verb} no harm, as masks do none"
+    return say("; {} with -Inf, Inf or NaN {} no harm, as masks do none", wording.plural(number, "other tensor"), verb)

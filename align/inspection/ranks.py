@@ -17,6 +17,7 @@ from align.inspection.view import RunView
 from align.optimizer_replay import Owner
 from align.pairing import Pair
 from align.records import Phase, TensorRecord, Word
+from align.sentences import say
 
 SAME = 1e-4
 """Gradients that were reduced together are one on all ranks: equal to the bit in the healthy jobs of the tests (gloo);
@@ -213,4 +214,4 @@ def _compared(step: int, owner: Owner, records: Mapping[int, TensorRecord]) -> T
 
 def names_of(owners: Iterable[Owner]) -> list[str]:
     """`fc weight`, in order, each once."""
-    return list(dict.fromkeys(f"{name} {slot}" for name, slot in owners))
+    return list(dict.fromkeys(say("{} {}", name, slot) for name, slot in owners))

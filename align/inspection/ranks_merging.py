@@ -9,6 +9,7 @@ from align import wording
 from align.errors import ComparisonError
 from align.inspection.view import RunView
 from align.records import Reply, RunInfo, State
+from align.sentences import capital, say
 
 WORST_FIRST = (State.BAD, State.UNKNOWN, State.GOOD, State.ABSENT)
 
@@ -33,8 +34,8 @@ def merged(replies: Sequence[tuple[int, Reply]]) -> Reply:
     first = _told(known, len(replies))
     if not unknown:
         return first
-    others = f" It cannot be told of {_ranks([rank for rank, _ in unknown])}."
-    return Reply(first.question, first.state, f"{first.sentence}{others}")
+    others = say(" It cannot be told of {}.", _ranks([rank for rank, _ in unknown]))
+    return Reply(first.question, first.state, say("{}{}", first.sentence, others))
 
 
 def _told(replies: Sequence[tuple[int, Reply]], total: int) -> Reply:
@@ -44,17 +45,16 @@ def _told(replies: Sequence[tuple[int, Reply]], total: int) -> Reply:
         return first
     alike = [rank for rank, reply in replies if reply.sentence == first.sentence]
     if len(replies) == total:
-        return Reply(first.question, first.state, f"{_begin(alike)}: {first.sentence} The other ranks alike.")
-    return Reply(first.question, first.state, f"{_begin([rank for rank, _ in replies])}: {first.sentence}")
+        return Reply(first.question, first.state, say("{}: {} The other ranks alike.", _begin(alike), first.sentence))
+    return Reply(first.question, first.state, say("{}: {}", _begin([rank for rank, _ in replies]), first.sentence))
 
 
 def _begin(numbers: Sequence[int]) -> str:
-    text = _ranks(numbers)
-    return f"{text[0].upper()}{text[1:]}"
+    return capital(_ranks(numbers))
 
 
 def _ranks(numbers: Sequence[int]) -> str:
-    return f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {wording.ranges(numbers)}"
+    return say("rank {}", numbers[0]) if len(numbers) == 1 else say("ranks {}", wording.ranges(numbers))
 
 
 def check_one_job(views: Sequence[RunView]) -> None:
@@ -78,8 +78,13 @@ def check_one_job(views: Sequence[RunView]) -> None:
 
 def _refusal(first: RunView, other: RunView, reason: str) -> ComparisonError:
     return ComparisonError(
-        f"Cannot inspect '{first.path}' and '{other.path}' together: {reason}, so they are not of one job. Remove the "
-        "files of the older job, or name one file."
+        say(
+            "Cannot inspect '{}' and '{}' together: {}, so they are not of one job. Remove the files of the older "
+            "job, or name one file.",
+            first.path,
+            other.path,
+            reason,
+        )
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from align import wording
 from align.inspection.inspection import Job
 from align.records import INIT_STEP, Phase, Reply, State
+from align.sentences import say
 
 RANKS, WEIGHTS, GRADIENTS, MASKS, SAMPLES, NORM = (
     "ranks", "weights of ranks", "reduction", "masks of ranks", "samples of ranks", "norm of ranks"
@@ -19,20 +20,30 @@ def ranks(job: Job) -> Reply:
     if missing:
         many = len(missing) > 1
         return Reply(
-            RANKS, State.UNKNOWN,
-            f"{wording.count(len(numbers))} of {wording.count(world)} ranks were read: the file{'s' if many else ''} "
-            f"of rank{'s' if many else ''} {wording.ranges(missing)} {'are' if many else 'is'} not there. What only "
-            f"{'they do' if many else 'it does'} cannot be told; copy {'them' if many else 'it'} beside the others.",
-        )  # fmt: skip
-    return Reply(RANKS, State.ABSENT, f"All {wording.count(world)} ranks were read.")
+            RANKS,
+            State.UNKNOWN,
+            say(
+                "{} of {} ranks were read: the file{} of rank{} {} {} not there. What only {} cannot be told; copy "
+                "{} beside the others.",
+                wording.count(len(numbers)),
+                wording.count(world),
+                "s" if many else "",
+                "s" if many else "",
+                wording.ranges(missing),
+                "are" if many else "is",
+                "they do" if many else "it does",
+                "them" if many else "it",
+            ),
+        )
+    return Reply(RANKS, State.ABSENT, say("All {} ranks were read.", wording.count(world)))
 
 
 def weights(job: Job) -> Reply:
     """Whether replicas hold the same weights."""
     found, holdings = job.unlike, job.holdings
     if found is not None and found.trained:
-        when = "before step 0" if found.step == INIT_STEP else f"after step {found.step}"
-        return Reply(WEIGHTS, State.BAD, f"{wording.plural(len(found.owners), 'parameter')} differ {when}.")
+        when = "before step 0" if found.step == INIT_STEP else say("after step {}", found.step)
+        return Reply(WEIGHTS, State.BAD, say("{} differ {}.", wording.plural(len(found.owners), "parameter"), when))
     if not holdings.held:
         return Reply(
             WEIGHTS, State.UNKNOWN,
@@ -41,11 +52,10 @@ def weights(job: Job) -> Reply:
     whole = len([held for held in holdings.held.values() if held.owner in holdings.trained])
     if holdings.replicas:
         number = len(job.ranks)
-        who = "Both" if number == 2 else f"All {wording.count(number)}"  # noqa: PLR2004
+        who = "Both" if number == 2 else say("All {}", wording.count(number))  # noqa: PLR2004
         return Reply(
             WEIGHTS, State.GOOD,
-            f"{who} ranks begin with the same values of "
-            f"{wording.plural(whole, 'parameter')}.",
+            say("{} ranks begin with the same values of {}.", who, wording.plural(whole, "parameter")),
         )  # fmt: skip
     return Reply(
         WEIGHTS, State.ABSENT,
@@ -60,37 +70,52 @@ def gradients(job: Job) -> Reply:
         if not job.holdings.shared:
             return Reply(GRADIENTS, State.ABSENT, "No parameter begins alike on several ranks.")
         return Reply(
-            GRADIENTS, State.UNKNOWN,
-            "Whether gradients are reduced cannot be told: no step was captured in which ranks with the same weights "
-            f"take gradients of other batches{_lacking(job)}.",
-        )  # fmt: skip
+            GRADIENTS,
+            State.UNKNOWN,
+            say(
+                "Whether gradients are reduced cannot be told: no step was captured in which ranks with the same "
+                "weights take gradients of other batches{}.",
+                _lacking(job),
+            ),
+        )
     total = len(found.same) + len(found.apart)
     if found.apart:
         return Reply(
-            GRADIENTS, State.BAD if found.missing else State.UNKNOWN,
-            f"The optimizers of the ranks take other gradients of {wording.count(len(found.apart))} of "
-            f"{wording.plural(total, 'parameter')} in step {found.step}.",
-        )  # fmt: skip
+            GRADIENTS,
+            State.BAD if found.missing else State.UNKNOWN,
+            say(
+                "The optimizers of the ranks take other gradients of {} of {} in step {}.",
+                wording.count(len(found.apart)),
+                wording.plural(total, "parameter"),
+                found.step,
+            ),
+        )
     return Reply(
-        GRADIENTS, State.GOOD,
-        f"The optimizers of {wording.count(len(found.ranks))} ranks take the same gradients of "
-        f"{wording.plural(total, 'parameter')}, of other batches.",
-    )  # fmt: skip
+        GRADIENTS,
+        State.GOOD,
+        say(
+            "The optimizers of {} ranks take the same gradients of {}, of other batches.",
+            wording.count(len(found.ranks)),
+            wording.plural(total, "parameter"),
+        ),
+    )
 
 
 def _lacking(job: Job) -> str:
     phases = frozenset[Phase]().union(*(inspection.view.phases() for inspection in job.ranks))
     lacking = [str(phase) for phase in (Phase.INPUT, Phase.UPDATE) if phase not in phases]
-    return f" (the captures have no phase {wording.listing(lacking)}; capture with --phases all)" if lacking else ""
+    return (
+        say(" (the captures have no phase {}; capture with --phases all)", wording.listing(lacking)) if lacking else ""
+    )
 
 
 def masks(job: Job) -> Reply:
     """Whether ranks draw the masks that they should."""
     duplicated, parted = job.duplicated_draws, job.parted_draws
     if duplicated is not None:
-        return Reply(MASKS, State.BAD, f"{duplicated.key.name} drops the same elements of different samples.")
+        return Reply(MASKS, State.BAD, say("{} drops the same elements of different samples.", duplicated.key.name))
     if parted is not None:
-        return Reply(MASKS, State.BAD, f"{parted.key.name} drops other elements of one tensor that ranks share.")
+        return Reply(MASKS, State.BAD, say("{} drops other elements of one tensor that ranks share.", parted.key.name))
     return Reply(MASKS, State.ABSENT, "No dropout was seen that drops what it should not.")
 
 
@@ -98,13 +123,13 @@ def samples(job: Job) -> Reply:
     """Whether the ranks share the data."""
     same, parts = job.same_samples, job.sampler_parts
     if same is not None:
-        return Reply(SAMPLES, State.BAD, f"Replicas train on the same samples in {wording.steps(same.steps)}.")
+        return Reply(SAMPLES, State.BAD, say("Replicas train on the same samples in {}.", wording.steps(same.steps)))
     if parts is not None and parts.missing:
         return Reply(
-            SAMPLES, State.BAD, f"No rank reads part {wording.ranges(parts.missing)} of {parts.of} of the data."
+            SAMPLES, State.BAD, say("No rank reads part {} of {} of the data.", wording.ranges(parts.missing), parts.of)
         )
     if parts is not None and parts.of > 1:
-        return Reply(SAMPLES, State.GOOD, f"The ranks read all {wording.count(parts.of)} parts of the data.")
+        return Reply(SAMPLES, State.GOOD, say("The ranks read all {} parts of the data.", wording.count(parts.of)))
     return Reply(SAMPLES, State.ABSENT, "No DistributedSampler divides the data, and no replicas share their samples.")
 
 
@@ -115,12 +140,22 @@ def norm(job: Job) -> Reply:
         return Reply(NORM, State.ABSENT, "No clipping was seen whose norm can be checked over all ranks.")
     reported = wording.value(found.reported[0])
     if found.miscount is not None:
-        return Reply(NORM, State.BAD, f"The norm of clipping is {reported}, that of the gradients "
-                                      f"{wording.value(found.norm)}.")  # fmt: skip
+        return Reply(
+            NORM,
+            State.BAD,
+            say("The norm of clipping is {}, that of the gradients {}.", reported, wording.value(found.norm)),
+        )
     if not found.right:
         return Reply(
-            NORM, State.UNKNOWN,
-            f"The norm of clipping is {reported}, that of the gradients that were seen {wording.value(found.norm)}; of "
-            "which of them it is the norm is not known.",
-        )  # fmt: skip
-    return Reply(NORM, State.GOOD, f"Gradients are clipped by the norm that they have over all ranks ({reported}).")
+            NORM,
+            State.UNKNOWN,
+            say(
+                "The norm of clipping is {}, that of the gradients that were seen {}; of which of them it is the "
+                "norm is not known.",
+                reported,
+                wording.value(found.norm),
+            ),
+        )
+    return Reply(
+        NORM, State.GOOD, say("Gradients are clipped by the norm that they have over all ranks ({}).", reported)
+    )

@@ -11,6 +11,7 @@ from align import wording
 from align.inspection import loss_scale
 from align.inspection.loss_scale import CALIBRATION_STEPS, HALVINGS, Course, Move, SkipRun
 from align.records import Fact, Phase, Severity
+from align.sentences import capital, say
 
 COLLAPSE, STUCK, UNSTABLE = "loss-scale-collapse", "loss-scale-stuck", "loss-scale-unstable"
 
@@ -51,9 +52,13 @@ def _collapse(course: Course) -> Iterator[ScaleProblem]:
             COLLAPSE,
             Severity.ERROR,
             run.first,
-            f"{_opening(run)} and the loss itself is not finite in each of them, before any scale: no loss scale helps "
-            f"where the forward overflows. {_fell(run)}",
-            f"Find the first module that overflows; {BF16}.",
+            say(
+                "{} and the loss itself is not finite in each of them, before any scale: no loss scale helps where "
+                "the forward overflows. {}",
+                _opening(run),
+                _fell(run),
+            ),
+            say("Find the first module that overflows; {}.", BF16),
             overflows=True,
             evidence={**_evidence(run), "losses_not_finite": run.nonfinite},
         )
@@ -63,10 +68,16 @@ def _collapse(course: Course) -> Iterator[ScaleProblem]:
             COLLAPSE,
             Severity.WARNING if fall.recovered else Severity.ERROR,
             fall.first,
-            f"The loss scale falls from {_scale(fall.before)} to {_scale(fall.after)} over "
-            f"{_steps(fall.first, fall.last)}, by {wording.plural(fall.halvings, 'halving')} without a growth: "
-            f"gradients overflow however small the scale is.{' It has grown again since.' if fall.recovered else ''}",
-            f"Find the first module whose gradient overflows; {BF16}.",
+            say(
+                "The loss scale falls from {} to {} over {}, by {} without a growth: gradients overflow however "
+                "small the scale is.{}",
+                _scale(fall.before),
+                _scale(fall.after),
+                _steps(fall.first, fall.last),
+                wording.plural(fall.halvings, "halving"),
+                " It has grown again since." if fall.recovered else "",
+            ),
+            say("Find the first module whose gradient overflows; {}.", BF16),
             overflows=True,
             evidence={"last": fall.last, "halvings": fall.halvings, "before": fall.before, "after": fall.after},
         )
@@ -77,7 +88,7 @@ def _collapse(course: Course) -> Iterator[ScaleProblem]:
             COLLAPSE,
             Severity.ERROR if grave else Severity.WARNING,
             long.first,
-            f"{_opening(long)}{_when(long)}. {_fell(long)}",
+            say("{}{}. {}", _opening(long), _when(long), _fell(long)),
             "See what overflows in the first of them; a single bad batch and a learning rate that is too high both "
             "look like this.",
             overflows=True,
@@ -92,8 +103,11 @@ def _stuck(course: Course, facts: Mapping[int, Sequence[Fact]]) -> Iterator[Scal
             STUCK,
             Severity.ERROR,
             held.first,
-            f"{_opening(held)} all at the same loss scale of {_scale(held.before)}: it does not come down, so that "
-            f"nothing is updated.",
+            say(
+                "{} all at the same loss scale of {}: it does not come down, so that nothing is updated.",
+                _opening(held),
+                _scale(held.before),
+            ),
             _advise_held(course, held),
             overflows=True,
             evidence=_evidence(held),
@@ -104,9 +118,12 @@ def _stuck(course: Course, facts: Mapping[int, Sequence[Fact]]) -> Iterator[Scal
             STUCK,
             Severity.WARNING,
             starts[0],
-            f"The growth count of the scaler is 0 as each of {wording.steps(starts)} begins, though the step before "
-            f"raised it: a new scaler is made in every step, and the loss scale of {_scale(course.first_scale)} never "
-            "grows.",
+            say(
+                "The growth count of the scaler is 0 as each of {} begins, though the step before raised it: a new "
+                "scaler is made in every step, and the loss scale of {} never grows.",
+                wording.steps(starts),
+                _scale(course.first_scale),
+            ),
             "Make the GradScaler once, before the loop; after a restart, load its state (scaler.load_state_dict).",
             evidence={"steps": list(starts)},
         )
@@ -118,8 +135,13 @@ def _stuck(course: Course, facts: Mapping[int, Sequence[Fact]]) -> Iterator[Scal
             STUCK,
             Severity.WARNING,
             steady[0],
-            f"The loss scale stays at {_scale(scale)} over {_steps(*steady)}, though none of them was skipped and it "
-            f"grows every {wording.count(round(interval))} steps by its settings.",
+            say(
+                "The loss scale stays at {} over {}, though none of them was skipped and it grows every {} steps by "
+                "its settings.",
+                _scale(scale),
+                _steps(*steady),
+                wording.count(round(interval)),
+            ),
             "See that one scaler is kept for the whole run, that its state is loaded after a restart, and that "
             "scaler.update() is called once a step.",
             evidence={"last": steady[1], "scale": scale, "growth_interval": interval},
@@ -152,11 +174,16 @@ def _unstable(course: Course, facts: Mapping[int, Sequence[Fact]]) -> Iterator[S
             UNSTABLE,
             Severity.WARNING,
             next(step for step in course.skipped if step >= CALIBRATION_STEPS),
-            f"{wording.count(skips)} of {wording.count(steps)} steps after step {CALIBRATION_STEPS} are skipped "
-            f"({wording.percent(skips / steps)}): the loss scale goes up and down between "
-            f"{_scale(min(row.loss_scale for row in course.rows))} and "
-            f"{_scale(max(row.loss_scale for row in course.rows))}. More than one skip in a growth interval is not "
-            "the search for a scale.",
+            say(
+                "{} of {} steps after step {} are skipped ({}): the loss scale goes up and down between {} and {}. "
+                "More than one skip in a growth interval is not the search for a scale.",
+                wording.count(skips),
+                wording.count(steps),
+                CALIBRATION_STEPS,
+                wording.percent(skips / steps),
+                _scale(min(row.loss_scale for row in course.rows)),
+                _scale(max(row.loss_scale for row in course.rows)),
+            ),
             "See what overflows in a skipped step; raise growth_interval (2000 is usual) if the scale grows too often.",
             overflows=True,
             evidence={"skipped": skips, "steps": steps},
@@ -165,8 +192,8 @@ def _unstable(course: Course, facts: Mapping[int, Sequence[Fact]]) -> Iterator[S
 
 def _opening(run: SkipRun) -> str:
     if run.length == 1:
-        return f"Step {run.first} is skipped,"
-    return f"{_steps(run.first, run.last).capitalize()} are all skipped ({run.length} in a row),"
+        return say("Step {} is skipped,", run.first)
+    return say("{} are all skipped ({} in a row),", capital(_steps(run.first, run.last)), run.length)
 
 
 def _when(run: SkipRun) -> str:
@@ -176,14 +203,14 @@ def _when(run: SkipRun) -> str:
 
 
 def _fell(run: SkipRun) -> str:
-    return f"The loss scale falls from {_scale(run.before)} to {_scale(run.after)}."
+    return say("The loss scale falls from {} to {}.", _scale(run.before), _scale(run.after))
 
 
 def _advise_held(course: Course, run: SkipRun) -> str:
     if not course.settings.dynamic:
-        return f"A static loss scale cannot come down: take less than {_scale(run.before)}, or a dynamic scaler."
+        return say("A static loss scale cannot come down: take less than {}, or a dynamic scaler.", _scale(run.before))
     if run.before <= 1.0:
-        return f"The scale is as low as it may be, and still the gradients overflow: {BF16}."
+        return say("The scale is as low as it may be, and still the gradients overflow: {}.", BF16)
     return (
         "Make the scaler once, before the loop, call scaler.update() after every step, and leave its backoff_factor "
         "below 1 (0.5)."
@@ -191,21 +218,30 @@ def _advise_held(course: Course, run: SkipRun) -> str:
 
 
 def _tell_jump(move: Move, jumps: Sequence[Move], facts: Mapping[int, Sequence[Fact]]) -> str:
-    where = f"in step {move.step}" if move.inside else f"between step {move.step} and the one before"
+    where = say("in step {}", move.step) if move.inside else say("between step {} and the one before", move.step)
     reason = "which was skipped" if move.skipped else "which was not skipped" if move.inside else "without a skip"
     size = ""
     if math.isfinite(move.halvings):
         count = abs(move.halvings)
-        size = f": that is {count:.0f} {'halvings' if move.halvings > 0 else 'doublings'}, and a scaler makes one"
+        size = say(
+            ": that is {} {}, and a scaler makes one", f"{count:.0f}", "halvings" if move.halvings > 0 else "doublings"
+        )
     updates = _updates(facts, move.step)
-    called = f" (scaler.update was called {updates} times)" if updates > 1 else ""
-    more = f" {wording.plural(len(jumps) - 1, 'other jump')} like it." if len(jumps) > 1 else ""
+    called = say(" (scaler.update was called {} times)", updates) if updates > 1 else ""
+    more = say(" {} like it.", wording.plural(len(jumps) - 1, "other jump")) if len(jumps) > 1 else ""
     harm = ""
     if loss_scale.harmful(move.after):
         harm = " Nothing of a gradient in fp16 is left at such a scale." if move.after < 1.0 else " That is no scale."
-    return (
-        f"The loss scale goes from {_scale(move.before)} to {_scale(move.after)} {where}, {reason}{called}{size}."
-        f"{harm}{more}"
+    return say(
+        "The loss scale goes from {} to {} {}, {}{}{}.{}{}",
+        _scale(move.before),
+        _scale(move.after),
+        where,
+        reason,
+        called,
+        size,
+        harm,
+        more,
     )
 
 

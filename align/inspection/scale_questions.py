@@ -10,6 +10,7 @@ from align.inspection.lacking import lacking, unusable
 from align.inspection.loss_scale import Course
 from align.inspection.underflow import StepUnderflow, Underflow, short_gradients
 from align.records import Column, Curve, Phase, Reply, Severity, Shown, State, Table, TensorKey
+from align.sentences import capital, joined, say
 
 LOSS_SCALE, RANGE, CLIPPING, SKIPPED = "loss scale", "fp16 range", "clipping", "skipped steps"
 
@@ -32,19 +33,22 @@ def loss_scale(inspection: Inspection) -> Reply:
     if not found.courses:
         return Reply(LOSS_SCALE, State.ABSENT, "No loss scale is in use.")
     grave = [problem for problem in found.problems if problem.severity is Severity.ERROR]
-    told = " ".join(_tell(course) for course in found.courses)
+    told = joined(" ", (_tell(course) for course in found.courses))
     if grave:
-        return Reply(LOSS_SCALE, State.BAD, f"{told} {grave[0].summary}")
+        return Reply(LOSS_SCALE, State.BAD, say("{} {}", told, grave[0].summary))
     runs = [run for course in found.courses for run in course.skip_runs]
     searching = any(run.ends_run and run.length >= FEWEST_SKIPS for run in runs)
     if searching and not found.problems:
         return Reply(
             LOSS_SCALE,
             State.UNKNOWN,
-            f"{told} The last steps are skipped too: whether a scale was found in the end cannot be told before the "
-            "run has made more steps.",
+            say(
+                "{} The last steps are skipped too: whether a scale was found in the end cannot be told before the "
+                "run has made more steps.",
+                told,
+            ),
         )
-    return Reply(LOSS_SCALE, State.ODD if found.problems else State.GOOD, f"{told}{_odd(found.problems)}")
+    return Reply(LOSS_SCALE, State.ODD if found.problems else State.GOOD, say("{}{}", told, _odd(found.problems)))
 
 
 def fp16_range(inspection: Inspection) -> Reply:
@@ -54,15 +58,15 @@ def fp16_range(inspection: Inspection) -> Reply:
     if worst is None:
         if Phase.BACKWARD not in phases and Phase.GRADIENT not in phases:
             why = lacking(inspection.view, (Phase.BACKWARD,))
-            return Reply(RANGE, State.UNKNOWN, f"Whether gradients are too small for fp16 cannot be told: {why}")
+            return Reply(RANGE, State.UNKNOWN, say("Whether gradients are too small for fp16 cannot be told: {}", why))
         if inspection.view.run.autocast == "float16":
             return Reply(
                 RANGE,
                 State.UNKNOWN,
-                f"Whether gradients are too small for fp16 cannot be told: {_why_no_range(inspection)}",
+                say("Whether gradients are too small for fp16 cannot be told: {}", _why_no_range(inspection)),
             )
         return Reply(RANGE, State.ABSENT, "No gradient is computed in fp16.")
-    return Reply(RANGE, State.BAD if worst.harmful else State.GOOD, f"{tell_range(worst)}{_tell_flush(found)}")
+    return Reply(RANGE, State.BAD if worst.harmful else State.GOOD, say("{}{}", tell_range(worst), _tell_flush(found)))
 
 
 def _why_no_range(inspection: Inspection) -> str:
@@ -88,7 +92,9 @@ def clipping(inspection: Inspection) -> Reply:
         if Phase.OPTIMIZER not in inspection.view.phases():
             why = lacking(inspection.view, (Phase.OPTIMIZER,))
             return Reply(
-                CLIPPING, State.UNKNOWN, f"Whether gradients are clipped before they are unscaled cannot be told: {why}"
+                CLIPPING,
+                State.UNKNOWN,
+                say("Whether gradients are clipped before they are unscaled cannot be told: {}", why),
             )
         return Reply(CLIPPING, State.ABSENT, "Gradients are not clipped with torch's functions.")
     wrong = [clip for clip in found.clips if not clip.meant]
@@ -96,9 +102,12 @@ def clipping(inspection: Inspection) -> Reply:
         return Reply(
             CLIPPING,
             State.BAD,
-            f"In {wording.steps(clip.step for clip in wrong)} gradients are clipped while they carry the loss scale.",
+            say(
+                "In {} gradients are clipped while they carry the loss scale.",
+                wording.steps(clip.step for clip in wrong),
+            ),
         )
-    return Reply(CLIPPING, State.GOOD, f"Clipping in {wording.steps(found.clipped)} leaves the loss scale out.")
+    return Reply(CLIPPING, State.GOOD, say("Clipping in {} leaves the loss scale out.", wording.steps(found.clipped)))
 
 
 def skipped_steps(inspection: Inspection) -> Reply:
@@ -108,7 +117,9 @@ def skipped_steps(inspection: Inspection) -> Reply:
         return Reply(SKIPPED, State.ABSENT, "No loss scale is in use, so no step is skipped for one.")
     if found.applied:
         steps = wording.steps(one.step for one in found.applied)
-        return Reply(SKIPPED, State.BAD, f"The parameters move in {steps}, which overflowed and had to be skipped.")
+        return Reply(
+            SKIPPED, State.BAD, say("The parameters move in {}, which overflowed and had to be skipped.", steps)
+        )
     skipped = sorted({step for course in found.courses for step in course.skipped})
     if not skipped and not found.overflowed:
         return Reply(SKIPPED, State.GOOD, "No step was skipped.")
@@ -116,25 +127,30 @@ def skipped_steps(inspection: Inspection) -> Reply:
         return Reply(
             SKIPPED,
             State.UNKNOWN,
-            f"{wording.steps(skipped).capitalize()} {'was' if len(skipped) == 1 else 'were'} skipped and not captured: "
-            f"what overflowed cannot be told. {capture_skips(skipped)}",
+            say(
+                "{} {} skipped and not captured: what overflowed cannot be told. {}",
+                capital(wording.steps(skipped)),
+                "was" if len(skipped) == 1 else "were",
+                capture_skips(skipped),
+            ),
         )
     by_key: dict[tuple[Phase, str, str] | None, list[int]] = {}
     for step, key in sorted(found.overflowed.items()):
         by_key.setdefault(None if key is None else (key.phase, key.name, key.slot), []).append(step)
-    told = "; ".join(_tell_overflow(steps, key) for key, steps in list(by_key.items())[:3])
+    told = joined("; ", (_tell_overflow(steps, key) for key, steps in list(by_key.items())[:3]))
     kept = ""
     if found.checked:
-        kept = f" The parameters stay as they were in {wording.steps(found.checked)}."
-    return Reply(SKIPPED, State.GOOD, f"{wording.plural(len(skipped), 'step')} skipped: {told}.{kept}")
+        kept = say(" The parameters stay as they were in {}.", wording.steps(found.checked))
+    return Reply(SKIPPED, State.GOOD, say("{} skipped: {}.{}", wording.plural(len(skipped), "step"), told, kept))
 
 
 def capture_skips(skipped: Sequence[int]) -> str:
     """How to see what overflows in skipped steps that were not captured."""
-    asked = ",".join(str(step) for step in skipped[:3])
-    return (
-        f"Capture them: `align capture --steps {asked} ...` in a run of the same seed, or `align capture-now RUN.h5` "
-        "while it is happening."
+    asked = joined(",", (str(step) for step in skipped[:3]))
+    return say(
+        "Capture them: `align capture --steps {} ...` in a run of the same seed, or `align capture-now RUN.h5` "
+        "while it is happening.",
+        asked,
     )
 
 
@@ -142,24 +158,37 @@ def tell_range(worst: StepUnderflow) -> str:
     """The gradient that fp16 holds worst, and the loss scales that would fit."""
     layer = worst.worst
     if layer.zeros == 1.0:
-        return f"Step {worst.step}, {_at(worst.scale)}: from {layer.key.name} {layer.key.slot} on all gradients are 0."
-    told = (
-        f"Step {worst.step}, {_at(worst.scale)}: what fp16 holds worst is {layer.key.name} "
-        f"{layer.key.slot}, rounded by {_share(layer.error)} ({wording.percent(layer.zeros)} zeros, "
-        f"{wording.percent(layer.subnormals)} of the rest below 6.1e-5)."
+        return say(
+            "Step {}, {}: from {} {} on all gradients are 0.",
+            worst.step,
+            _at(worst.scale),
+            layer.key.name,
+            layer.key.slot,
+        )
+    told = say(
+        "Step {}, {}: what fp16 holds worst is {} {}, rounded by {} ({} zeros, {} of the rest below 6.1e-5).",
+        worst.step,
+        _at(worst.scale),
+        layer.key.name,
+        layer.key.slot,
+        _share(layer.error),
+        wording.percent(layer.zeros),
+        wording.percent(layer.subnormals),
     )
-    return f"{told}{tell_scales(worst)}"
+    return say("{}{}", told, tell_scales(worst))
 
 
 def tell_scales(step: StepUnderflow) -> str:
     """A sentence on the loss scales that would fit, after a blank."""
     lowest = max(step.lowest, 1.0)
     if step.lost or not lowest <= step.highest:
-        return f" Scales up to {_scale(min(step.highest, LARGEST))} leave room above." if step.highest > 0.0 else ""
+        return (
+            say(" Scales up to {} leave room above.", _scale(min(step.highest, LARGEST))) if step.highest > 0.0 else ""
+        )
     highest = max(lowest, min(step.highest, LARGEST))
     if lowest == highest:
-        return f" A loss scale of {_scale(lowest)} would hold these gradients."
-    return f" Loss scales from {_scale(lowest)} to {_scale(highest)} would hold these gradients."
+        return say(" A loss scale of {} would hold these gradients.", _scale(lowest))
+    return say(" Loss scales from {} to {} would hold these gradients.", _scale(lowest), _scale(highest))
 
 
 def tables(inspection: Inspection) -> tuple[Table, ...]:
@@ -176,7 +205,10 @@ def _range_table(inspection: Inspection) -> tuple[Table, ...]:
         Table(
             "fp16_range",
             "Gradients in fp16",
-            f"Step {worst.step}: how far rounding to the smallest fp16 numbers changes each gradient, the worst first.",
+            say(
+                "Step {}: how far rounding to the smallest fp16 numbers changes each gradient, the worst first.",
+                worst.step,
+            ),
             (
                 Column("gradient", Shown.NAME),
                 Column("zeros", Shown.SHARE),
@@ -187,7 +219,7 @@ def _range_table(inspection: Inspection) -> tuple[Table, ...]:
             ),
             tuple(
                 (
-                    f"{layer.key.name} {layer.key.slot}",
+                    say("{} {}", layer.key.name, layer.key.slot),
                     layer.zeros,
                     layer.subnormals,
                     layer.error,
@@ -229,24 +261,31 @@ def _scale_table(inspection: Inspection) -> tuple[Table, ...]:
 
 
 def _named(key: TensorKey | None) -> str | None:
-    return None if key is None else f"{key.phase}: {key.name} {key.slot}"
+    return None if key is None else say("{}: {} {}", key.phase, key.name, key.slot)
 
 
 def _tell(course: Course) -> str:
     """`65,536 (2^16) at step 0, 32,768 (2^15) after step 19; 1 of 20 steps skipped (step 0), 0 growths`."""
     rows, skipped = course.rows, course.skipped
     grown = sum(move.halvings < 0.0 for move in course.moves)
-    named = f" ({wording.steps(skipped)})" if 0 < len(skipped) <= 5 else ""  # noqa: PLR2004 - a list that is read
+    named = say(" ({})", wording.steps(skipped)) if 0 < len(skipped) <= 5 else ""  # noqa: PLR2004 - a list that is read
     by_hand = " (made by the script)" if course.by_hand else ""
-    return (
-        f"{_scale(course.first_scale)} at step {rows[0].step}, {_scale(course.last_scale)} after step "
-        f"{rows[-1].step}{by_hand}; {wording.count(len(skipped))} of {wording.plural(len(rows), 'step')} "
-        f"skipped{named}, {wording.plural(grown, 'growth')}."
+    return say(
+        "{} at step {}, {} after step {}{}; {} of {} skipped{}, {}.",
+        _scale(course.first_scale),
+        rows[0].step,
+        _scale(course.last_scale),
+        rows[-1].step,
+        by_hand,
+        wording.count(len(skipped)),
+        wording.plural(len(rows), "step"),
+        named,
+        wording.plural(grown, "growth"),
     )
 
 
 def _odd(problems: Sequence[object]) -> str:
-    return f" {wording.plural(len(problems), 'warning')} below." if problems else ""
+    return say(" {} below.", wording.plural(len(problems), "warning")) if problems else ""
 
 
 def _tell_flush(found: Underflow) -> str:
@@ -257,9 +296,9 @@ def _tell_flush(found: Underflow) -> str:
 
 def _tell_overflow(steps: Sequence[int], key: tuple[Phase, str, str] | None) -> str:
     if key is None:
-        return f"what overflowed in {wording.steps(steps)} was not captured"
+        return say("what overflowed in {} was not captured", wording.steps(steps))
     phase, name, slot = key
-    return f"in {wording.steps(steps)} {name} {slot} ({phase}) is the first that is not finite"
+    return say("in {} {} {} ({}) is the first that is not finite", wording.steps(steps), name, slot, phase)
 
 
 def _share(error: float) -> str:
@@ -268,7 +307,7 @@ def _share(error: float) -> str:
 
 
 def _at(scale: float) -> str:
-    return "no loss scale" if scale == 1.0 else f"loss scale {_scale(scale)}"
+    return "no loss scale" if scale == 1.0 else say("loss scale {}", _scale(scale))
 
 
 def _scale(scale: float) -> str:

@@ -9,6 +9,7 @@ from align import wording
 from align.inspection.inspection import Inspection
 from align.loading import first_loads, left_out
 from align.records import Reply, State
+from align.sentences import say
 
 CHECKPOINT, DATA = "checkpoint", "data"
 
@@ -23,15 +24,22 @@ def checkpoint(inspection: Inspection) -> Reply:
         return Reply(
             CHECKPOINT,
             State.BAD,
-            f"{wording.count(int(found['missing']))} parameters and buffers were not filled: the keys begin with "
-            f"'{found['prefix']}' on one side only.",
+            say(
+                "{} parameters and buffers were not filled: the keys begin with '{}' on one side only.",
+                wording.count(int(found["missing"])),
+                found["prefix"],
+            ),
         )
     if found is not None and found.get("renamed"):
         return Reply(
             CHECKPOINT,
             State.BAD,
-            f"{wording.plural(int(found['missing']), 'parameter or buffer', 'parameters and buffers')} were not "
-            f"filled: the checkpoint says '{found['renamed']}' where the model says '{found['renamed_to']}'.",
+            say(
+                "{} were not filled: the checkpoint says '{}' where the model says '{}'.",
+                wording.plural(int(found["missing"]), "parameter or buffer", "parameters and buffers"),
+                found["renamed"],
+                found["renamed_to"],
+            ),
         )
     given = sum(int(load["keys"]) for load in loads)
     keys = wording.plural(given, "key")
@@ -40,16 +48,22 @@ def checkpoint(inspection: Inspection) -> Reply:
         return Reply(
             CHECKPOINT,
             State.UNKNOWN,
-            f"Whether what was left out is meant cannot be told: the model knows {wording.count(given - unexpected)} "
-            f"of the {keys} that it was given and misses {wording.count(missing)} of its own{_such_as(loads)}.",
+            say(
+                "Whether what was left out is meant cannot be told: the model knows {} of the {} that it was given "
+                "and misses {} of its own{}.",
+                wording.count(given - unexpected),
+                keys,
+                wording.count(missing),
+                _such_as(loads),
+            ),
         )
-    return Reply(CHECKPOINT, State.GOOD, f"All {keys} of the checkpoint were taken, and none was missing.")
+    return Reply(CHECKPOINT, State.GOOD, say("All {} of the checkpoint were taken, and none was missing.", keys))
 
 
 def _such_as(loads: Sequence[Mapping[str, Any]]) -> str:
     """The first name that was missing."""
     names = [name for load in loads for name in load.get("missing_examples", ())]
-    return f" (such as {names[0]})" if names else ""
+    return say(" (such as {})", names[0]) if names else ""
 
 
 def data(inspection: Inspection) -> Reply:
@@ -60,24 +74,36 @@ def data(inspection: Inspection) -> Reply:
         return Reply(DATA, State.ABSENT, "No DataLoader that shuffles was captured.")
     if found.copies is not None:
         return Reply(
-            DATA, State.BAD, f"Each of {found.copies.workers} workers reads the whole dataset: batches come once more."
+            DATA,
+            State.BAD,
+            say("Each of {} workers reads the whole dataset: batches come once more.", found.copies.workers),
         )
     if found.repeated is not None:
         return Reply(
             DATA,
             State.BAD if found.repeated.shuffles else State.UNKNOWN,
-            f"After {wording.plural(found.repeated.period, 'batch', 'batches')} the data come again in the same order.",
+            say(
+                "After {} the data come again in the same order.",
+                wording.plural(found.repeated.period, "batch", "batches"),
+            ),
         )
     captured = wording.plural(found.captured, "batch", "batches")
     if found.length is None or found.captured < found.length + 2:
-        whole = f" (an epoch has {wording.count(found.length)})" if found.length is not None else ""
+        whole = say(" (an epoch has {})", wording.count(found.length)) if found.length is not None else ""
         return Reply(
             DATA,
             State.UNKNOWN,
-            f"Whether the order changes from epoch to epoch cannot be told of {captured}{whole}; capture two more "
-            f"than an epoch with --phases input --steps 0:{_steps(found.length)}.",
+            say(
+                "Whether the order changes from epoch to epoch cannot be told of {}{}; capture two more than an "
+                "epoch with --phases input --steps 0:{}.",
+                captured,
+                whole,
+                _steps(found.length),
+            ),
         )
-    return Reply(DATA, State.GOOD, f"The order of the data changes: {captured} of more than an epoch do not repeat.")
+    return Reply(
+        DATA, State.GOOD, say("The order of the data changes: {} of more than an epoch do not repeat.", captured)
+    )
 
 
 def _steps(length: int | None) -> str:

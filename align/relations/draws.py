@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from align.sentences import say
+
 Numbers = NDArray[np.float64]
 
 SAMPLE = 16384
@@ -159,7 +161,7 @@ def _draws(shape: tuple[int, ...], deviation: float) -> Iterator[Uniform | Norma
     if shape[0] % 4 == 0:
         yield Uniform(1.0 / math.sqrt(shape[0] // 4), "uniform within 1/sqrt(state)")
     for plain in PLAIN_DEVIATIONS:
-        yield Normal(plain, f"normal, deviation {plain:g}")
+        yield Normal(plain, say("normal, deviation {}", f"{plain:g}"))
     for fan_in, fan_out in fans:
         yield Normal(math.sqrt(2.0 / fan_in), "normal, deviation sqrt(2/fan in)")
         yield Normal(math.sqrt(2.0 / (fan_in + fan_out)), "normal, deviation sqrt(2/(fan in + fan out))")

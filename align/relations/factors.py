@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from align.relations.relation import Factor
+from align.sentences import say
 
 SIMPLE_INTEGERS = 16
 LARGEST_POWER = 24
@@ -32,10 +33,10 @@ def snapped(raw: float, factors: Mapping[str, float], uncertainty: float) -> Fac
 
 def _meanings(factors: Mapping[str, float]) -> Iterator[tuple[float, str]]:
     given = {name: number for name, number in factors.items() if number > 0.0 and number != 1.0}
-    both = {f"{one} x {other}": given[one] * given[other] for one, other in combinations(given, 2)}
+    both = {say("{} x {}", one, other): given[one] * given[other] for one, other in combinations(given, 2)}
     for name, number in (given | both).items():
         yield number, name
-        yield 1.0 / number, f"1/{name}" if name in given else f"1/({name})"
+        yield 1.0 / number, f"1/{name}" if name in given else say("1/({})", name)
 
 
 def _simple() -> Iterator[float]:

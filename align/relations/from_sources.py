@@ -18,6 +18,7 @@ from align.relations.parts import FEW_ELEMENTS, FEWEST_ELEMENTS, LONGEST_RUN, SH
 from align.relations.relation import Basis, Part, Relation, RelationKind, Side
 from align.relations.sources import ArraySource, Summary, TensorSource, same_bits, summarize
 from align.relations.streamed import Streamed
+from align.sentences import say
 
 __all__ = ["ArraySource", "Summary", "TensorSource", "relate_sources", "same_bits", "summarize"]
 
@@ -130,7 +131,7 @@ def _elsewhere(streamed: Streamed) -> Relation | None:
     if not short and ours.multiset != theirs.multiset:
         return None
     mine, others = streamed.slice_hashes(short)
-    note = f"rounded to {short} too" if short else ""
+    note = say("rounded to {} too", short) if short else ""
     places = [place for place, hashes in enumerate(mine) if hashes.size > 1]
     axes = transposed_axes([mine[place] for place in places], [each for each in others if each.size > 1])
     if axes is not None:

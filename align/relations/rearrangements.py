@@ -14,6 +14,7 @@ from align.relations.circumstances import Circumstances
 from align.relations.orders import MOST_DIMENSIONS, nearest_slices, order_along, order_of, rows_along, transposed_axes
 from align.relations.relation import Part, Relation, RelationKind
 from align.relations.sums import sums_of
+from align.sentences import say
 
 LIKELY = 0.5
 """Slices in another order bring the tensors at least so much nearer, as a share of their distance."""
@@ -144,4 +145,4 @@ def _all_axes(both: Both, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _also(cast: str) -> str:
-    return f"rounded to {cast} too" if cast else ""
+    return say("rounded to {} too", cast) if cast else ""

@@ -14,6 +14,7 @@ from align.relations.circumstances import Circumstances
 from align.relations.factors import snapped
 from align.relations.glance import Glance, deviation_of
 from align.relations.relation import Factor, Part, Relation, RelationKind
+from align.sentences import say
 
 HIDDEN_RESIDUAL = 0.3
 """As for values: a factor inside the noise is told where it leaves less than a third of the difference."""
@@ -54,7 +55,7 @@ def without_sketch(glance: Glance, known: Known) -> Relation | None:
     if glance.hashes_differ and same_statistics(glance):
         return glance.answer(RelationKind.REORDERED, note="by statistics")
     what = "the hashes differ" if glance.hashes_differ else "there is no hash"
-    return glance.unknown(f"{what}, and statistics see neither signs nor order; capture with --detail sketch")
+    return glance.unknown(say("{}, and statistics see neither signs nor order; capture with --detail sketch", what))
 
 
 def scaled(glance: Glance, known: Known) -> Relation | None:

@@ -11,6 +11,7 @@ from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.inspection.ranks_data import SameSamples
 from align.records import Finding, Severity
+from align.sentences import capital, say
 
 CODE = "AL208"
 LABEL = "duplicate-samples"
@@ -27,9 +28,15 @@ def find(job: Job) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if found.everything and _enough(found) else Severity.WARNING,
-        f"{ranks_telling.ranks(job, found.ranks).capitalize()} train on the same samples in "
-        f"{wording.steps(found.steps)}: all {wording.plural(found.samples, 'sample')} of {found.key.name} are equal, "
-        f"in the same order, on replicas of one model.{_loader(found)} A step then learns of the samples of one rank.",
+        say(
+            "{} train on the same samples in {}: all {} of {} are equal, in the same order, on replicas of one "
+            "model.{} A step then learns of the samples of one rank.",
+            capital(ranks_telling.ranks(job, found.ranks)),
+            wording.steps(found.steps),
+            wording.plural(found.samples, "sample"),
+            found.key.name,
+            _loader(found),
+        ),
         "Give each rank its part: `DataLoader(..., sampler=DistributedSampler(dataset))`, with "
         "`sampler.set_epoch(epoch)` in every epoch; of an IterableDataset take every world_size-th sample from the "
         "rank's number on. Data that are drawn need a seed of their own on each rank.",
@@ -56,6 +63,8 @@ def _loader(found: SameSamples) -> str:
     sampler = found.loader.get("sampler")
     distributed = found.loader.get("distributed")
     if distributed:
-        return f" Their samplers read the same part: number {distributed.get('rank')} of "
+        return say(" Their samplers read the same part: number {} of ", distributed.get("rank"))
         f"{distributed.get('num_replicas')}."
-    return f" Their DataLoaders have {'no sampler' if sampler is None else f'a {sampler}'}, which divides nothing."
+    return say(
+        " Their DataLoaders have {}, which divides nothing.", "no sampler" if sampler is None else say("a {}", sampler)
+    )

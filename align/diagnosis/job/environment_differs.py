@@ -9,6 +9,7 @@ from align import wording
 from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.records import Finding, Place, RunInfo, Severity
+from align.sentences import joined, say
 
 CODE = "AL101"
 LABEL = "environment-differs"
@@ -46,7 +47,7 @@ def find(job: Job) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if wrong else Severity.WARNING,
-        f"The ranks do not run alike: {'; '.join(differing)}.",
+        say("The ranks do not run alike: {}.", joined("; ", differing)),
         "Start every rank on the device of its own number (`torch.npu.set_device(local_rank)`, "
         "`torch.cuda.set_device(local_rank)`) and fail where it has none, instead of going on on the CPU; `align "
         "capture --device npu` does."
@@ -63,8 +64,8 @@ def _differing(runs: list[RunInfo], facet: Facet) -> str:
     groups = _groups(runs, facet)
     if len(groups) < 2:  # noqa: PLR2004 - one group is agreement
         return ""
-    told = [f"{_value(runs, facet, ranks)} on {_ranks(ranks)}" for ranks in groups]
-    return f"{facet.name} {', '.join(told)}"
+    told = [say("{} on {}", _value(runs, facet, ranks), _ranks(ranks)) for ranks in groups]
+    return say("{} {}", facet.name, joined(", ", told))
 
 
 def _first(runs: list[RunInfo]) -> Facet:
@@ -84,4 +85,4 @@ def _value(runs: list[RunInfo], facet: Facet, ranks: list[int]) -> str:
 
 
 def _ranks(ranks: list[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {wording.ranges(ranks)}"
+    return say("rank {}", ranks[0]) if len(ranks) == 1 else say("ranks {}", wording.ranges(ranks))

@@ -10,6 +10,7 @@ from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.inspection.ranks_norm import Miscount, NormCheck
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL507"
 LABEL = "gradient-norm-differs"
@@ -43,10 +44,17 @@ def find(job: Job) -> Iterator[Finding]:
 def _replicas(job: Job, found: NormCheck) -> tuple[str, str]:
     world = len(job.ranks)
     return (
-        f"Step {found.step}, optimizer: the gradients are clipped by a norm of {wording.value(found.reported[0])}, but "
-        f"theirs is {wording.value(found.norm)}. The difference is what all ranks hold: "
-        f"{wording.plural(len(found.shared), 'parameter')} ({ranks_telling.owners(found.shared)}) count "
-        f"{wording.count(world)} times, once for each rank. {_effect(found)}"
+        say(
+            "Step {}, optimizer: the gradients are clipped by a norm of {}, but theirs is {}. The difference is "
+            "what all ranks hold: {} ({}) count {} times, once for each rank. {}",
+            found.step,
+            wording.value(found.reported[0]),
+            wording.value(found.norm),
+            wording.plural(len(found.shared), "parameter"),
+            ranks_telling.owners(found.shared),
+            wording.count(world),
+            _effect(found),
+        )
     ), (
         "Where the squares of all ranks are added up, count parameters that every rank holds (biases, norms) on one "
         "rank only, and parts of a split weight on each."
@@ -56,10 +64,16 @@ def _replicas(job: Job, found: NormCheck) -> tuple[str, str]:
 def _local(_: Job, found: NormCheck) -> tuple[str, str]:
     norms = wording.listing([wording.value(norm) for norm in found.reported])
     return (
-        f"Step {found.step}, optimizer: each rank clips by the norm of what it holds ({norms}), but the norm of all "
-        f"gradients is {wording.value(found.norm)}: of {wording.plural(len(found.parts), 'parameter')} "
-        f"({ranks_telling.owners(found.parts)}) each rank has a part only. Ranks that clip by other norms part in the "
-        "parameters that all of them hold."
+        say(
+            "Step {}, optimizer: each rank clips by the norm of what it holds ({}), but the norm of all gradients "
+            "is {}: of {} ({}) each rank has a part only. Ranks that clip by other norms part in the parameters "
+            "that all of them hold.",
+            found.step,
+            norms,
+            wording.value(found.norm),
+            wording.plural(len(found.parts), "parameter"),
+            ranks_telling.owners(found.parts),
+        )
     ), (
         "Add the squares of the parts over all ranks (`torch.distributed.all_reduce`) before the root is taken, and "
         "count parameters that every rank holds once."
@@ -68,6 +82,6 @@ def _local(_: Job, found: NormCheck) -> tuple[str, str]:
 
 def _effect(found: NormCheck) -> str:
     if found.reported[0] <= found.limit:
-        return f"The limit of {wording.value(found.limit)} is not reached all the same."
+        return say("The limit of {} is not reached all the same.", wording.value(found.limit))
     used, right = found.limit / found.reported[0], min(1.0, found.limit / found.norm)
-    return f"The gradients are multiplied by {wording.factor(used)} instead of {wording.factor(right)}."
+    return say("The gradients are multiplied by {} instead of {}.", wording.factor(used), wording.factor(right))

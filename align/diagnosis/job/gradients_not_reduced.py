@@ -10,6 +10,7 @@ from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.inspection.ranks_gradients import Reduction
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import joined, say
 
 CODE = "AL505"
 LABEL = "gradients-not-reduced"
@@ -41,28 +42,39 @@ def find(job: Job) -> Iterator[Finding]:
 
 def _summary(job: Job, found: Reduction) -> str:
     who, many = ranks_telling.ranks(job, found.ranks), len(found.apart) + len(found.same)
-    far = f"relative L2 {wording.relative(found.least)} to {wording.relative(found.most)}"
+    far = say("relative L2 {} to {}", wording.relative(found.least), wording.relative(found.most))
     if found.missing:
-        return (
-            f"Step {found.step}, update: {who} begin with the same weights, but the optimizer of each takes gradients "
-            f"of its own: not one of {wording.plural(many, 'parameter')} has the same gradient on them ({far}; first "
-            f"{' '.join(found.apart[0])}). Nothing reduces the gradients, so each rank trains a model of its own."
+        return say(
+            "Step {}, update: {} begin with the same weights, but the optimizer of each takes gradients of its own: "
+            "not one of {} has the same gradient on them ({}; first {}). Nothing reduces the gradients, so each "
+            "rank trains a model of its own.",
+            found.step,
+            who,
+            wording.plural(many, "parameter"),
+            far,
+            joined(" ", found.apart[0]),
         )
-    return (
-        f"Step {found.step}, update: {wording.count(len(found.apart))} of {wording.plural(many, 'parameter')} that "
-        f"begin alike on {who} get other gradients on each ({ranks_telling.owners(found.apart)}; {far}), the others "
-        "the same: these are not reduced, unless each rank is meant to have its own of them (experts)."
+    return say(
+        "Step {}, update: {} of {} that begin alike on {} get other gradients on each ({}; {}), the others the "
+        "same: these are not reduced, unless each rank is meant to have its own of them (experts).",
+        found.step,
+        wording.count(len(found.apart)),
+        wording.plural(many, "parameter"),
+        who,
+        ranks_telling.owners(found.apart),
+        far,
     )
 
 
 def _advice(job: Job, found: Reduction) -> str:
     first = job.ranks[0].view.path
-    alone = f" Ranks that are meant to train apart are inspected one by one: `align inspect {first}`."
+    alone = say(" Ranks that are meant to train apart are inspected one by one: `align inspect {}`.", first)
     if found.missing:
-        return (
-            "Look for the reduction between backward and optimizer.step: call the DistributedDataParallel wrapper and "
-            "not `model.module`, end no_sync() before the last backward of a step, and check which process group an "
-            f"all_reduce is given: one of a single rank reduces nothing.{alone}"
+        return say(
+            "Look for the reduction between backward and optimizer.step: call the DistributedDataParallel wrapper "
+            "and not `model.module`, end no_sync() before the last backward of a step, and check which process "
+            "group an all_reduce is given: one of a single rank reduces nothing.{}",
+            alone,
         )
     return (
         "Look for parameters that are not in the wrapped model, were made after it was wrapped, or are left out of the "

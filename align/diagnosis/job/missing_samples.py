@@ -8,6 +8,7 @@ from align import wording
 from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL209"
 LABEL = "missing-samples"
@@ -21,15 +22,24 @@ def find(job: Job) -> Iterator[Finding]:
         return
     several = len(found.missing) > 1
     share = len(found.missing) / found.of
-    size = f" of {wording.count(found.length)} samples" if found.length is not None else ""
+    size = say(" of {} samples", wording.count(found.length)) if found.length is not None else ""
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        f"The DistributedSamplers divide the data{size} into {wording.count(found.of)} parts, but the "
-        f"{wording.plural(len(job.ranks), 'rank')} of this job read only part{'s' if len(found.parts) > 1 else ''} "
-        f"{wording.ranges(found.parts)}: part{'s' if several else ''} {wording.ranges(found.missing)} "
-        f"({wording.percent(share)} of the data) {'are' if several else 'is'} read by none.",
+        say(
+            "The DistributedSamplers divide the data{} into {} parts, but the {} of this job read only part{} {}: "
+            "part{} {} ({} of the data) {} read by none.",
+            size,
+            wording.count(found.of),
+            wording.plural(len(job.ranks), "rank"),
+            "s" if len(found.parts) > 1 else "",
+            wording.ranges(found.parts),
+            "s" if several else "",
+            wording.ranges(found.missing),
+            wording.percent(share),
+            "are" if several else "is",
+        ),
         "Make the sampler with the numbers of this job: `DistributedSampler(dataset)` takes them from the process "
         "group; give num_replicas and rank only as the data-parallel size and the rank within it.",
         Place(None, str(Phase.INPUT), "<DataLoader>"),

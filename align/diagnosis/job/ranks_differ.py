@@ -10,6 +10,7 @@ from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.inspection.ranks_weights import Unlike
 from align.records import INIT_STEP, Finding, Phase, Place, Severity
+from align.sentences import joined, say
 
 CODE = "AL311"
 LABEL = "ranks-differ"
@@ -47,18 +48,24 @@ def _begin(job: Job, found: Unlike) -> tuple[str, str]:
     who, what = ranks_telling.ranks(job, found.ranks), ranks_telling.owners(found.owners)
     many = len(found.ranks) > 1
     kind = "parameters" if found.trained else "buffers and frozen weights"
-    told = (
-        f"Before step 0 {who} hold{'' if many else 's'} other weights than rank "
-        f"{ranks_telling.number(job, _first_other(job, found))}: {wording.count(len(found.owners))} of "
-        f"{wording.count(found.of)} {kind} differ ({what}; largest relative L2 {wording.relative(found.distance)})"
+    told = say(
+        "Before step 0 {} hold{} other weights than rank {}: {} of {} {} differ ({}; largest relative L2 {})",
+        who,
+        "" if many else "s",
+        ranks_telling.number(job, _first_other(job, found)),
+        wording.count(len(found.owners)),
+        wording.count(found.of),
+        kind,
+        what,
+        wording.relative(found.distance),
     )
     if found.trained:
-        return f"{told}, while the ranks take the very same gradients of them: the mean over different models.", (
+        return say("{}, while the ranks take the very same gradients of them: the mean over different models.", told), (
             "Give all ranks the weights of rank 0 before the first step: wrap the model in DistributedDataParallel, "
             "which sends them, call `torch.distributed.broadcast(parameter.data, 0)` for each parameter, or seed all "
             "ranks alike while the model is made. Load a checkpoint on every rank."
         )
-    return f"{told}. All that they train is equal.", (
+    return say("{}. All that they train is equal.", told), (
         "Broadcast buffers and frozen weights from rank 0 too, unless each rank is meant to have its own."
     )
 
@@ -70,11 +77,17 @@ def _first_other(job: Job, found: Unlike) -> int:
 
 def _after(job: Job, found: Unlike) -> tuple[str, str]:
     who = ranks_telling.ranks(job, found.ranks)
-    told = (
-        f"After step {found.step} {who} hold{'' if len(found.ranks) > 1 else 's'} other parameters than rank "
-        f"{ranks_telling.number(job, _first_other(job, found))}, although parameters and gradients were equal before: "
-        f"{wording.count(len(found.owners))} of {wording.count(found.of)} differ ({ranks_telling.owners(found.owners)};"
-        f" largest relative L2 {wording.relative(found.distance)})."
+    told = say(
+        "After step {} {} hold{} other parameters than rank {}, although parameters and gradients were equal "
+        "before: {} of {} differ ({}; largest relative L2 {}).",
+        found.step,
+        who,
+        "" if len(found.ranks) > 1 else "s",
+        ranks_telling.number(job, _first_other(job, found)),
+        wording.count(len(found.owners)),
+        wording.count(found.of),
+        ranks_telling.owners(found.owners),
+        wording.relative(found.distance),
     )
     if not found.settings:
         return told, (
@@ -82,9 +95,12 @@ def _after(job: Job, found: Unlike) -> tuple[str, str]:
             "none. `align show RUN.rank0000.h5` tells the settings and the states of each."
         )
     settings = [
-        f"{name} is {wording.listing([str(value) for value in values])}" for name, values in found.settings.items()
+        say("{} is {}", name, wording.listing([str(value) for value in values]))
+        for name, values in found.settings.items()
     ]
-    return f"{told} The optimizers are set differently: {'; '.join(settings)} on the ranks in their order.", (
+    return say(
+        "{} The optimizers are set differently: {} on the ranks in their order.", told, joined("; ", settings)
+    ), (
         "Give the optimizer of every rank the same settings: learning rate, weight decay and schedule must not depend "
         "on the rank or on what it reads."
     )

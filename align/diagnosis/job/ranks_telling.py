@@ -8,6 +8,7 @@ from align import wording
 from align.inspection import Job
 from align.inspection.ranks import names_of
 from align.optimizer_replay import Owner
+from align.sentences import say
 
 MOST_NAMED = 3
 PAIR = 2
@@ -17,11 +18,12 @@ def ranks(job: Job, places: Iterable[int]) -> str:
     """`rank 1`, `ranks 0 and 2`, `both ranks`, `all 4 ranks`, by the places in the list of files."""
     numbers = sorted({number(job, place) for place in places})
     if len(numbers) == len(job.ranks) > 1:
-        return "both ranks" if len(numbers) == PAIR else f"all {wording.count(len(numbers))} ranks"
+        return "both ranks" if len(numbers) == PAIR else say("all {} ranks", wording.count(len(numbers)))
     if len(numbers) == 1:
-        return f"rank {numbers[0]}"
-    return (
-        f"ranks {wording.listing([str(each) for each in numbers]) if len(numbers) == PAIR else wording.ranges(numbers)}"
+        return say("rank {}", numbers[0])
+    return say(
+        "ranks {}",
+        wording.listing([str(each) for each in numbers]) if len(numbers) == PAIR else wording.ranges(numbers),
     )
 
 

@@ -10,6 +10,7 @@ from align.diagnosis.job import ranks_telling
 from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.records import Finding, Severity
+from align.sentences import say
 
 CODE = "AL210"
 LABEL = "rng-duplicated"
@@ -25,7 +26,11 @@ def find(job: Job) -> Iterator[Finding]:
         return
     key, ranks = found.key, [ranks_telling.number(job, place) for place in found.ranks]
     why = (
-        f"the generator of {WORDS[found.generator]} has the same state on both as {wording.step(key.step)} begins"
+        say(
+            "the generator of {} has the same state on both as {} begins",
+            WORDS[found.generator],
+            wording.step(key.step),
+        )
         if found.generator
         else "so many equal counts are no accident"
     )
@@ -33,10 +38,18 @@ def find(job: Job) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: {key.name} drops the same elements on {ranks_telling.ranks(job, found.ranks)}, "
-        f"although they train on different samples: {wording.count(found.zeros[0])} of {wording.count(found.numel)} on "
-        f"each, and as many on both in all {wording.plural(found.masks, 'dropout')} of {wording.steps(found.steps)}; "
-        f"{why}. The mean over the ranks then has the noise of one of them.",
+        say(
+            "{}: {} drops the same elements on {}, although they train on different samples: {} of {} on each, and "
+            "as many on both in all {} of {}; {}. The mean over the ranks then has the noise of one of them.",
+            telling.opening(key),
+            key.name,
+            ranks_telling.ranks(job, found.ranks),
+            wording.count(found.zeros[0]),
+            wording.count(found.numel),
+            wording.plural(found.masks, "dropout"),
+            wording.steps(found.steps),
+            why,
+        ),
         "Seed each data-parallel rank with a number of its own after the weights are made: "
         "`torch.manual_seed(seed + rank)`. Only ranks that share one sample (tensor parallel) are seeded alike.",
         telling.place_of(key),

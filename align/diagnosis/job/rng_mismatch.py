@@ -10,6 +10,7 @@ from align.diagnosis.job import ranks_telling
 from align.diagnosis.registry import job_rule
 from align.inspection import Job
 from align.records import Finding, Severity
+from align.sentences import say
 
 CODE = "AL202"
 LABEL = "rng-mismatch"
@@ -29,10 +30,14 @@ def find(job: Job) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if certain else Severity.WARNING,
-        f"{telling.opening(key)}: {key.name} is given the same tensor on {ranks_telling.ranks(job, found.ranks)}, "
-        "which share one batch and hold parts of the weights, but drops other elements on each"
-        f"{_why(found.generator, key.step, alike=found.seeded_alike)}. What all of them should hold differs from "
-        "there.",
+        say(
+            "{}: {} is given the same tensor on {}, which share one batch and hold parts of the weights, but drops "
+            "other elements on each{}. What all of them should hold differs from there.",
+            telling.opening(key),
+            key.name,
+            ranks_telling.ranks(job, found.ranks),
+            _why(found.generator, key.step, alike=found.seeded_alike),
+        ),
         "Draw nothing on one rank alone between the seed and the first step: give the DataLoader that only one rank "
         "reads a `generator=` of its own (`iter(loader)` draws from torch's). Seed tensor parallel ranks alike for "
         "what all of them hold. `align show RUN.rank0000.h5` tells the states of the generators.",
@@ -46,4 +51,6 @@ def _why(generator: str, step: int, *, alike: bool) -> str:
     if not generator:
         return ""
     seeds = "they were seeded alike, but " if alike else ""
-    return f": {seeds}the generator of {WORDS[generator]} has another state on each as {wording.step(step)} begins"
+    return say(
+        ": {}the generator of {} has another state on each as {} begins", seeds, WORDS[generator], wording.step(step)
+    )

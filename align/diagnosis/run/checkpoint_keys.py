@@ -10,6 +10,7 @@ from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.loading import left_out, rename_advice, tell_load
 from align.records import INIT_STEP, Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL303"
 LABEL = "checkpoint-keys"
@@ -34,7 +35,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         severity,
-        f"{_opening(load, nothing=nothing)}: {tell_load(load)}.",
+        say("{}: {}.", _opening(load, nothing=nothing), tell_load(load)),
         _advice(load),
         Place(INIT_STEP, str(Phase.INIT)),
         dict(load),
@@ -46,7 +47,7 @@ def _opening(load: Mapping[str, Any], *, nothing: bool) -> str:
     if nothing:
         return "Nothing of the checkpoint was loaded, since no key fits"
     missing = wording.plural(int(load["missing"]), "parameter or buffer", "parameters and buffers")
-    return f"The checkpoint did not fill {missing}"
+    return say("The checkpoint did not fill {}", missing)
 
 
 def _advice(load: Mapping[str, Any]) -> str:
@@ -56,4 +57,4 @@ def _advice(load: Mapping[str, Any]) -> str:
             "Nothing to do where a new part is put on an old model. Else rename the keys, and load with "
             "`strict=True`, which refuses keys that do not fit."
         )
-    return f"{do} before loading, and load with `strict=True`, which refuses keys that do not fit."
+    return say("{} before loading, and load with `strict=True`, which refuses keys that do not fit.", do)

@@ -8,6 +8,7 @@ from align.diagnosis import scale_telling
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL609"
 LABEL = "clip-before-unscale"
@@ -26,7 +27,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{scale_telling.tell_clip(clip)}{_more(len(wrong))}",
+        say("{}{}", scale_telling.tell_clip(clip), _more(len(wrong))),
         scale_telling.advise_clip(clip),
         Place(clip.step, str(Phase.UPDATE), name, slot),
         {**scale_telling.clip_evidence(clip), "steps": [one.step for one in wrong]},
@@ -35,4 +36,4 @@ def find(inspection: Inspection) -> Iterator[Finding]:
 
 
 def _more(steps: int) -> str:
-    return f" So it is in all {steps} captured steps that clip." if steps > 1 else ""
+    return say(" So it is in all {} captured steps that clip.", steps) if steps > 1 else ""

@@ -10,6 +10,7 @@ from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.inspection.epochs import RepeatedOrder
 from align.records import Finding, Severity
+from align.sentences import say
 
 CODE = "AL211"
 LABEL = "data-order-repeated"
@@ -29,10 +30,15 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING if found.shuffles else Severity.NOTE,
-        f"From {wording.step(found.key.step)} on the batches of the epoch before come again in the same order: "
-        f"{wording.count(found.repeated)} of {wording.plural(found.captured, 'captured batch', 'captured batches')}, "
-        f"each {wording.plural(found.period, 'batch', 'batches')} after it came first"
-        f"{', although the loader shuffles' if found.shuffles else ''}.",
+        say(
+            "From {} on the batches of the epoch before come again in the same order: {} of {}, each {} after it "
+            "came first{}.",
+            wording.step(found.key.step),
+            wording.count(found.repeated),
+            wording.plural(found.captured, "captured batch", "captured batches"),
+            wording.plural(found.period, "batch", "batches"),
+            ", although the loader shuffles" if found.shuffles else "",
+        ),
         _advice(found),
         telling.place_of(found.key),
         {"period": found.period, "repeated": found.repeated, "captured": found.captured, "shuffle": found.shuffles},

@@ -8,6 +8,7 @@ from align import wording
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL605"
 LABEL = "denormal-flush"
@@ -23,8 +24,11 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.NOTE,
-        f"This device has no subnormal fp16 numbers: {wording.count(found.near_subnormal)} elements of gradients lie "
-        "between 6.1e-5 and 1.2e-4, and none below but 0. Underflow begins at 6.1e-5 instead of 3.0e-8, 2^11 earlier.",
+        say(
+            "This device has no subnormal fp16 numbers: {} elements of gradients lie between 6.1e-5 and 1.2e-4, and "
+            "none below but 0. Underflow begins at 6.1e-5 instead of 3.0e-8, 2^11 earlier.",
+            wording.count(found.near_subnormal),
+        ),
         "Nothing to do while the loss scale is high enough (see the line fp16 range); one that is small for another "
         "device may be too small here.",
         Place(found.steps[0].step, str(Phase.BACKWARD)),

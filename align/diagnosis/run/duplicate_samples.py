@@ -9,6 +9,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.records import Finding, Severity
+from align.sentences import say
 
 CODE = "AL208"
 LABEL = "duplicate-samples"
@@ -24,9 +25,13 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"Each of the {wording.count(found.workers)} workers of the DataLoader gives the same batches: "
-        f"{wording.count(found.copies)} of {wording.plural(found.captured, 'captured batch', 'captured batches')} "
-        f"{'is a copy' if found.copies == 1 else 'are copies'} of the one before.",
+        say(
+            "Each of the {} workers of the DataLoader gives the same batches: {} of {} {} of the one before.",
+            wording.count(found.workers),
+            wording.count(found.copies),
+            wording.plural(found.captured, "captured batch", "captured batches"),
+            "is a copy" if found.copies == 1 else "are copies",
+        ),
         "Let the IterableDataset give each worker its part: torch.utils.data.get_worker_info() tells its number, "
         "`itertools.islice(samples, worker.id, None, worker.num_workers)` takes every so many.",
         telling.place_of(found.key),

@@ -8,6 +8,7 @@ from align import wording
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL502"
 LABEL = "gradient-scaled"
@@ -20,14 +21,21 @@ def find(inspection: Inspection) -> Iterator[Finding]:
     if found is None:
         return
     factor = found.scaled_by / found.divided_by
-    more = f" So it is in {wording.steps(found.steps)}." if len(found.steps) > 1 else ""
+    more = say(" So it is in {}.", wording.steps(found.steps)) if len(found.steps) > 1 else ""
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        f"Step {found.step}: the loss was multiplied by {wording.loss_scale(found.scaled_by)}, and its gradients are "
-        f"divided by {wording.loss_scale(found.divided_by)}, the loss scale of the step after: the optimizer takes "
-        f"{wording.factor(factor)} times the true gradients. In the other captured steps both are equal.{more}",
+        say(
+            "Step {}: the loss was multiplied by {}, and its gradients are divided by {}, the loss scale of the "
+            "step after: the optimizer takes {} times the true gradients. In the other captured steps both are "
+            "equal.{}",
+            found.step,
+            wording.loss_scale(found.scaled_by),
+            wording.loss_scale(found.divided_by),
+            wording.factor(factor),
+            more,
+        ),
         "Divide the gradients by the scale that their loss was multiplied by, and move the scale afterwards.",
         Place(found.step, str(Phase.UPDATE), *found.owner),
         {

@@ -11,6 +11,7 @@ from align.inspection import Inspection
 from align.inspection.scale_questions import tell_scales
 from align.inspection.underflow import StepUnderflow
 from align.records import Finding, Place, Severity, TensorKey
+from align.sentences import say
 
 CODE = "AL604"
 LABEL = "gradient-underflow"
@@ -31,7 +32,11 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if worst.harmful else Severity.WARNING,
-        f"{_summary(worst, '6.1e-5, the device has no subnormals' if found.flushes else '6.0e-8')}{tell_scales(worst)}",
+        say(
+            "{}{}",
+            _summary(worst, "6.1e-5, the device has no subnormals" if found.flushes else "6.0e-8"),
+            tell_scales(worst),
+        ),
         advise_scale(worst.scale, worst.lowest, worst.highest, lost=bool(worst.lost)),
         Place(start.step, str(start.phase), start.name, start.slot, start.micro, start.call),
         {
@@ -57,20 +62,33 @@ def _start(step: StepUnderflow) -> TensorKey:
 
 def _summary(step: StepUnderflow, smallest: str) -> str:
     start = next((layer for layer in step.layers if layer.starved), None)
-    scale = "without a loss scale" if step.scale == 1.0 else f"at a loss scale of {wording.loss_scale(step.scale)}"
+    scale = (
+        "without a loss scale" if step.scale == 1.0 else say("at a loss scale of {}", wording.loss_scale(step.scale))
+    )
     at = ""
     if start is not None and start.zeros == 1.0:
-        at = f": from {start.key.name} {start.key.slot} on they are all 0"
+        at = say(": from {} {} on they are all 0", start.key.name, start.key.slot)
     elif start is not None:
-        at = (
-            f": from {start.key.name} {start.key.slot} on, which is rounded by {wording.percent(start.error)} with "
-            f"{wording.percent(start.zeros)} zeros in it, they are about the smallest fp16 number ({smallest})"
+        at = say(
+            ": from {} {} on, which is rounded by {} with {} zeros in it, they are about the smallest fp16 number ({})",
+            start.key.name,
+            start.key.slot,
+            wording.percent(start.error),
+            wording.percent(start.zeros),
+            smallest,
         )
-    text = f"Step {step.step}: {scale} gradients are too small for fp16{at}."
+    text = say("Step {}: {} gradients are too small for fp16{}.", step.step, scale, at)
     if step.lost:
-        names = wording.listing([f"{lost.key.name} {lost.key.slot}" for lost in step.lost[:NAMED]], len(step.lost))
-        return (
-            f"{text} The gradients of {wording.count(len(step.lost))} of "
-            f"{wording.plural(step.parameters, 'parameter')} are all 0 ({names})."
+        names = wording.listing(
+            [say("{} {}", lost.key.name, lost.key.slot) for lost in step.lost[:NAMED]], len(step.lost)
         )
-    return f"{text} {wording.percent(step.starved)} of the parameters get gradients that are made of such numbers."
+        return say(
+            "{} The gradients of {} of {} are all 0 ({}).",
+            text,
+            wording.count(len(step.lost)),
+            wording.plural(step.parameters, "parameter"),
+            names,
+        )
+    return say(
+        "{} {} of the parameters get gradients that are made of such numbers.", text, wording.percent(step.starved)
+    )

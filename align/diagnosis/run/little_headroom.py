@@ -10,6 +10,7 @@ from align.inspection import Inspection
 from align.inspection.headroom import Headroom
 from align.inspection.nonfinite_kind import SHORT
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL611"
 LABEL = "little-headroom"
@@ -27,39 +28,60 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"{first.name} {first.slot} reaches {wording.value(first.largest)} in {wording.step(step)}, "
-        f"{wording.percent(first.share)} of {wording.value(first.precision.largest)}, the greatest "
-        f"{first.precision.name} number.{_grows(first)}{_others(len(found) - 1)}",
+        say(
+            "{} {} reaches {} in {}, {} of {}, the greatest {} number.{}{}",
+            first.name,
+            first.slot,
+            wording.value(first.largest),
+            wording.step(step),
+            wording.percent(first.share),
+            wording.value(first.precision.largest),
+            first.precision.name,
+            _grows(first),
+            _others(len(found) - 1),
+        ),
         _advice(first),
         Place(step=step, phase=str(Phase.FORWARD), name=first.name, slot=first.slot),
         {
-            "largest": first.largest, "limit": first.precision.largest, "share": first.share,
-            "growth_per_step": first.growth, "steps_left": first.steps_left, "sizes": dict(first.sizes),
+            "largest": first.largest,
+            "limit": first.precision.largest,
+            "share": first.share,
+            "growth_per_step": first.growth,
+            "steps_left": first.steps_left,
+            "sizes": dict(first.sizes),
             "others": len(found) - 1,
         },
         {"step": step, "name": first.name, "slot": first.slot, "precision": first.precision.name},
-    )  # fmt: skip
+    )
 
 
 def _grows(one: Headroom) -> str:
     if one.growth is None or one.steps_left is None:
         return ""
     steps = [step for step, _ in one.sizes]
-    return (
-        f" It grew by {wording.factor(one.growth)} per step in {wording.steps(steps)}; at this rate it overflows in "
-        f"about {wording.plural(one.steps_left, 'step')}."
+    return say(
+        " It grew by {} per step in {}; at this rate it overflows in about {}.",
+        wording.factor(one.growth),
+        wording.steps(steps),
+        wording.plural(one.steps_left, "step"),
     )
 
 
 def _others(number: int) -> str:
-    return f" {wording.plural(number, 'other output')} {'is' if number == 1 else 'are'} near it too." if number else ""
+    return (
+        say(" {} {} near it too.", wording.plural(number, "other output"), "is" if number == 1 else "are")
+        if number
+        else ""
+    )
 
 
 def _advice(one: Headroom) -> str:
     short = one.precision.largest < SHORT
     way = (
-        f"Run {one.name} in bf16 or fp32, whose range is wider, or put a normalization before it."
+        say("Run {} in bf16 or fp32, whose range is wider, or put a normalization before it.", one.name)
         if short
-        else f"Look at why {one.name} grows: the learning rate, the scale of the weights, a missing normalization."
+        else say(
+            "Look at why {} grows: the learning rate, the scale of the weights, a missing normalization.", one.name
+        )
     )
-    return f"{way} Capture later steps as well (`align capture --every 100`) to see whether it grows on."
+    return say("{} Capture later steps as well (`align capture --every 100`) to see whether it grows on.", way)

@@ -10,6 +10,7 @@ from align.inspection import Inspection
 from align.inspection.growth import norm_jump
 from align.inspection.loss_curve import ONE_JUMP, Jump
 from align.records import Finding, Place, Severity
+from align.sentences import joined, say
 
 CODE = "AL802"
 LABEL = "loss-spike"
@@ -33,7 +34,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"{_jump(inspection, first)} {_rose_first(inspection, first)}",
+        say("{} {}", _jump(inspection, first), _rose_first(inspection, first)),
         _advice(inspection, first),
         place,
         {
@@ -41,7 +42,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
             "rises_from": curve.rise.step if curve.rise is not None else None,
             "loss": first.loss,
             "before": first.before,
-            "gradient": " ".join(growth.owner) if growth is not None else None,
+            "gradient": joined(" ", growth.owner) if growth is not None else None,
             "gradient_factor": growth.factor if growth is not None else None,
         },
         {"step": first.step, "loss": first.loss, "before": first.before, "name": place.name},
@@ -51,46 +52,57 @@ def find(inspection: Inspection) -> Iterator[Finding]:
 def _jump(inspection: Inspection, first: Jump) -> str:
     jumps, rise = inspection.loss_curve.jumps, inspection.loss_curve.rise
     if rise is not None and first is rise:
-        return (
-            f"The loss rises in {wording.step(rise.step)} from {wording.loss(rise.before)} to at most "
-            f"{wording.loss(rise.loss)} and is not back at the end of the run, {wording.plural(rise.steps, 'step')} "
-            "later."
+        return say(
+            "The loss rises in {} from {} to at most {} and is not back at the end of the run, {} later.",
+            wording.step(rise.step),
+            wording.loss(rise.before),
+            wording.loss(rise.loss),
+            wording.plural(rise.steps, "step"),
         )
-    more = f", and {wording.plural(len(jumps) - 1, 'more time')} later" if len(jumps) > 1 else ""
-    stays = f"; from {wording.step(rise.step)} on it stays high" if rise is not None else ""
-    return (
-        f"The loss jumps in {wording.step(first.step)} from {wording.loss(first.before)} to "
-        f"{wording.loss(first.loss)}{more}{stays}."
+    more = say(", and {} later", wording.plural(len(jumps) - 1, "more time")) if len(jumps) > 1 else ""
+    stays = say("; from {} on it stays high", wording.step(rise.step)) if rise is not None else ""
+    return say(
+        "The loss jumps in {} from {} to {}{}{}.",
+        wording.step(first.step),
+        wording.loss(first.before),
+        wording.loss(first.loss),
+        more,
+        stays,
     )
 
 
 def _rose_first(inspection: Inspection, first: Jump) -> str:
     growth = inspection.growth
     if growth is not None:
-        return (
-            f"The gradient of {' '.join(growth.owner)} grew before: its norm is {wording.value(growth.norm)} in "
-            f"{wording.step(growth.step)}, {wording.factor(growth.factor)} times the median of the captured steps "
-            "before."
+        return say(
+            "The gradient of {} grew before: its norm is {} in {}, {} times the median of the captured steps before.",
+            joined(" ", growth.owner),
+            wording.value(growth.norm),
+            wording.step(growth.step),
+            wording.factor(growth.factor),
         )
     norm = norm_jump(inspection.view.timeline, first.step - ONE_JUMP, first.step)
     if norm is None:
         return "Which gradient grew first is not known: the steps around it were not captured."
     if norm < first.step:
-        return (
-            f"The norm of the gradients rose before, in {wording.step(norm)}: look at the backward, or the optimizer."
+        return say(
+            "The norm of the gradients rose before, in {}: look at the backward, or the optimizer.", wording.step(norm)
         )
-    return f"The norm of the gradients rose with it, in {wording.step(norm)}: look at the batch of that step."
+    return say("The norm of the gradients rose with it, in {}: look at the batch of that step.", wording.step(norm))
 
 
 def _advice(inspection: Inspection, first: Jump) -> str:
     growth = inspection.growth
     if growth is not None:
-        return (
-            f"Look at how the gradient of {growth.owner[0]} is summed: in 16 bits a sum of many terms loses the small "
-            "ones. Sum it in fp32, clip it, or lower its learning rate, and see whether the loss stays."
+        return say(
+            "Look at how the gradient of {} is summed: in 16 bits a sum of many terms loses the small ones. Sum it "
+            "in fp32, clip it, or lower its learning rate, and see whether the loss stays.",
+            growth.owner[0],
         )
     begin = max(0, first.step - AROUND)
-    return (
-        f"Capture these steps with `align capture --steps {begin}:{first.step + 2}` and inspect again: it tells which "
-        "layer's gradient grew first. A jump that comes at the same step in a good run comes from the data."
+    return say(
+        "Capture these steps with `align capture --steps {}:{}` and inspect again: it tells which layer's gradient "
+        "grew first. A jump that comes at the same step in a good run comes from the data.",
+        begin,
+        first.step + 2,
     )

@@ -10,6 +10,7 @@ from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.inspection.stall import guessing, is_constant
 from align.records import Finding, Place, Severity
+from align.sentences import say
 
 CODE = "AL801"
 LABEL = "loss-stall"
@@ -26,8 +27,11 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         yield _finding(
             inspection,
             Severity.ERROR,
-            f"The loss is {wording.loss(curve.first)} in all {wording.plural(curve.count, 'step')}, equal to the last "
-            "bit: it does not depend on what is trained.",
+            say(
+                "The loss is {} in all {}, equal to the last bit: it does not depend on what is trained.",
+                wording.loss(curve.first),
+                wording.plural(curve.count, "step"),
+            ),
             "Follow the loss back to the parameters: a .detach(), .item() or argmax on the way, a model in "
             "torch.no_grad(), an optimizer with other parameters, one batch of a model that is never updated.",
         )
@@ -37,9 +41,16 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         yield _finding(
             inspection,
             Severity.WARNING,
-            f"The loss does not fall: {wording.loss(curve.first)} in the first and {wording.loss(curve.last)} in the "
-            f"last of {wording.plural(curve.count, 'step')}, and ln({wording.count(classes)}) = "
-            f"{wording.loss(math.log(classes))} is what guessing among {wording.count(classes)} classes gives.",
+            say(
+                "The loss does not fall: {} in the first and {} in the last of {}, and ln({}) = {} is what guessing "
+                "among {} classes gives.",
+                wording.loss(curve.first),
+                wording.loss(curve.last),
+                wording.plural(curve.count, "step"),
+                wording.count(classes),
+                wording.loss(math.log(classes)),
+                wording.count(classes),
+            ),
             "Train on one batch: if its loss falls, the targets do not belong to their inputs (shuffled, shifted, from "
             "another file) or the rate is wrong; if not, inputs or gradients do not reach the model.",
         )
@@ -47,8 +58,12 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         yield _finding(
             inspection,
             Severity.WARNING,
-            f"The loss does not fall by more than its noise: {wording.loss(curve.first)} in the first and "
-            f"{wording.loss(curve.last)} in the last of {wording.plural(curve.count, 'step')}.",
+            say(
+                "The loss does not fall by more than its noise: {} in the first and {} in the last of {}.",
+                wording.loss(curve.first),
+                wording.loss(curve.last),
+                wording.plural(curve.count, "step"),
+            ),
             "See what keeps the parameters from being updated.",
         )
 

@@ -12,6 +12,7 @@ from align.diagnosis.run import nonfinite_telling as tell
 from align.inspection import Inspection
 from align.inspection.nonfinite_kind import is_overflow
 from align.records import Finding, Phase, Place, Severity, TimelineRow
+from align.sentences import say
 
 CODE = "AL601"
 LABEL = "nan-origin"
@@ -39,8 +40,12 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if is_error else Severity.WARNING,
-        f"{nan_sentences.summary(view, start)}{tell.seen_first(view, start)}"
-        f"{tell.fate(inspection, start, lasting=is_error)}",
+        say(
+            "{}{}{}",
+            nan_sentences.summary(view, start),
+            tell.seen_first(view, start),
+            tell.fate(inspection, start, lasting=is_error),
+        ),
         nan_sentences.advice(view, start),
         tell.place(start),
         {**tell.evidence(start), **nan_sentences.settings(view, start)},
@@ -53,7 +58,9 @@ def _not_captured(inspection: Inspection, row: TimelineRow) -> Finding:
     view = inspection.view
     recovered = any(not other.nonfinite for other in view.timeline if other.step > row.step)
     before = [step for step in view.steps if step < row.step]
-    known = f"; the captured {wording.steps(before)} {'is' if len(before) == 1 else 'are'} finite" if before else ""
+    known = (
+        say("; the captured {} {} finite", wording.steps(before), "is" if len(before) == 1 else "are") if before else ""
+    )
     again = "Later losses are finite again." if recovered else "It stays so to the end of the run."
     grown = _grown(view.timeline, row)
     known_of_it = {"step": row.step, "captured": list(view.steps), "recovered": recovered}
@@ -61,10 +68,20 @@ def _not_captured(inspection: Inspection, row: TimelineRow) -> Finding:
         CODE,
         LABEL,
         Severity.WARNING if recovered else Severity.ERROR,
-        f"The loss is not finite in {wording.step(row.step)}, for the first time{known}. {grown}{again} Where "
-        "it starts cannot be told: that step was not captured.",
-        f"Capture it and the step before: `align capture --steps {max(row.step - 1, 0)}:{row.step + 1} --stop SCRIPT`, "
-        f"then inspect that.{LOWER if grown else ''}",
+        say(
+            "The loss is not finite in {}, for the first time{}. {}{} Where it starts cannot be told: that step was "
+            "not captured.",
+            wording.step(row.step),
+            known,
+            grown,
+            again,
+        ),
+        say(
+            "Capture it and the step before: `align capture --steps {}:{} --stop SCRIPT`, then inspect that.{}",
+            max(row.step - 1, 0),
+            row.step + 1,
+            LOWER if grown else "",
+        ),
         Place(step=row.step, phase=str(Phase.LOSS), name="loss", slot="value"),
         known_of_it,
         known_of_it,
@@ -77,7 +94,10 @@ def _grown(timeline: Sequence[TimelineRow], bad: TimelineRow) -> str:
     first = max((abs(row.loss) for row in before[:FIRST]), default=0.0)
     if len(before) <= FIRST or not abs(before[-1].loss) > GROWN * first > 0.0:
         return ""
-    return (
-        f"Before, it grew from {wording.loss(before[0].loss)} in {wording.step(before[0].step)} to "
-        f"{wording.loss(before[-1].loss)} in {wording.step(before[-1].step)}. "
+    return say(
+        "Before, it grew from {} in {} to {} in {}. ",
+        wording.loss(before[0].loss),
+        wording.step(before[0].step),
+        wording.loss(before[-1].loss),
+        wording.step(before[-1].step),
     )

@@ -11,6 +11,7 @@ from align.fp16_range import FLOAT16, QUANTUM
 from align.inspection import RunView
 from align.inspection.nonfinite import Start
 from align.records import FactValue, Origin, Phase, Word
+from align.sentences import joined, say
 
 SETTINGS = ("lr", "eps", "weight_decay")
 """What makes an update not finite of finite gradients."""
@@ -49,7 +50,7 @@ def summary(view: RunView, start: Start) -> str:
     """What starts where, in one or two sentences."""
     if tell.lacking(view, start) or start.origin is Origin.UNKNOWN:
         tensor = telling.tensor(start.key)
-        return f"{telling.opening(start.key)}: {tensor} is the first captured tensor with {_holds(start)}."
+        return say("{}: {} is the first captured tensor with {}.", telling.opening(start.key), tensor, _holds(start))
     return _SUMMARIES[where_of(start)](view, start)
 
 
@@ -57,16 +58,22 @@ def advice(view: RunView, start: Start) -> str:
     """What to look at, or to capture where it is not known where it starts."""
     step = max(start.key.step, 0)
     if start.origin is Origin.UNKNOWN:
-        return (
-            f"Capture it again without --modules: `align capture --steps {step}:{step + 1} SCRIPT`, then inspect that."
+        return say(
+            "Capture it again without --modules: `align capture --steps {}:{} SCRIPT`, then inspect that.",
+            step,
+            step + 1,
         )
     if tell.lacking(view, start):
-        return (
-            f"Capture it again without --phases: `align capture --steps {step}:{step + 1} SCRIPT`, then inspect that."
+        return say(
+            "Capture it again without --phases: `align capture --steps {}:{} SCRIPT`, then inspect that.",
+            step,
+            step + 1,
         )
     if tell.weights_unknown(view, start):
-        return (
-            f"Capture the step before as well: `align capture --steps {step - 1}:{step + 1} SCRIPT`, then inspect that."
+        return say(
+            "Capture the step before as well: `align capture --steps {}:{} SCRIPT`, then inspect that.",
+            step - 1,
+            step + 1,
         )
     where = where_of(start)
     if where is Where.OPTIMIZER and _eps_is_zero(view, start):
@@ -89,7 +96,7 @@ def settings(view: RunView, start: Start) -> dict[str, FactValue]:
     if where_of(start) is not Where.OPTIMIZER:
         return {}
     step, key = view.step(start.key.step), start.key
-    group = step.fact(Phase.OPTIMIZER, key.name, f"{key.slot.partition('.')[0]}.group")
+    group = step.fact(Phase.OPTIMIZER, key.name, say("{}.group", key.slot.partition(".")[0]))
     found = {name: step.fact(Phase.OPTIMIZER, str(group), name) for name in SETTINGS}
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
@@ -97,23 +104,27 @@ def settings(view: RunView, start: Start) -> dict[str, FactValue]:
 def _holds(start: Start) -> str:
     """`NaN (1 of 48 elements)`."""
     amount = tell.amount(start)
-    return f"{tell.kind_of(start)} ({amount})" if amount else tell.kind_of(start)
+    return say("{} ({})", tell.kind_of(start), amount) if amount else tell.kind_of(start)
 
 
 def _weights(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
     key = start.key
-    return f"Before step 0 {key.name} {key.slot} holds {_holds(start)}: it was initialized or loaded like that."
+    return say(
+        "Before step 0 {} {} holds {}: it was initialized or loaded like that.", key.name, key.slot, _holds(start)
+    )
 
 
 def _batch(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
     key = start.key
     step, tensor = wording.step(key.step, key.micro), telling.tensor(key)
-    return f"In {step} the batch holds {_holds(start)}, in {tensor}, before any module runs."
+    return say("In {} the batch holds {}, in {}, before any module runs.", step, _holds(start), tensor)
 
 
 def _targets(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
     key = start.key
-    return f"In {wording.step(key.step, key.micro)} the targets hold {_holds(start)}; every module output is finite."
+    return say(
+        "In {} the targets hold {}; every module output is finite.", wording.step(key.step, key.micro), _holds(start)
+    )
 
 
 def _loss(view: RunView, start: Start) -> str:
@@ -122,41 +133,59 @@ def _loss(view: RunView, start: Start) -> str:
     ignored = " None of its targets counts: all are ignored." if valid == 0 and not isinstance(valid, bool) else ""
     step, kind = wording.step(key.step, key.micro), tell.kind_of(start)
     captured = "that was captured " if view.run.modules_requested else ""
-    return f"Every module output {captured}of {step} is finite; the loss is {kind}.{ignored}"
+    return say("Every module output {}of {} is finite; the loss is {}.{}", captured, step, kind, ignored)
 
 
 def _gradient(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
     key = start.key
-    return (
-        f"In {wording.step(key.step, key.micro)} the gradients of all activations are finite; that of the parameter "
-        f"{key.name} {key.slot} has {_holds(start)}."
+    return say(
+        "In {} the gradients of all activations are finite; that of the parameter {} {} has {}.",
+        wording.step(key.step, key.micro),
+        key.name,
+        key.slot,
+        _holds(start),
     )
 
 
 def _update(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
     key = start.key
-    return (
-        f"In {wording.step(key.step)} every gradient is finite after backward; as the optimizer takes it that of "
-        f"{key.name} {key.slot} has {_holds(start)}: the code between backward and the optimizer made it."
+    return say(
+        "In {} every gradient is finite after backward; as the optimizer takes it that of {} {} has {}: the code "
+        "between backward and the optimizer made it.",
+        wording.step(key.step),
+        key.name,
+        key.slot,
+        _holds(start),
     )
 
 
 def _optimizer(view: RunView, start: Start) -> str:
     key = start.key
-    told = ", ".join(f"{name} {wording.value(float(value or 0.0))}" for name, value in settings(view, start).items())
-    return (
-        f"In {wording.step(key.step)} every gradient that the optimizer takes is finite; after the update {key.name} "
-        f"{key.slot} has {_holds(start)}{f', with {told}' if told else ''}."
+    told = joined(
+        ", ", (say("{} {}", name, wording.value(float(value or 0.0))) for name, value in settings(view, start).items())
+    )
+    return say(
+        "In {} every gradient that the optimizer takes is finite; after the update {} {} has {}{}.",
+        wording.step(key.step),
+        key.name,
+        key.slot,
+        _holds(start),
+        say(", with {}", told) if told else "",
     )
 
 
 def _code(view: RunView, start: Start) -> str:  # noqa: ARG001 - one signature
     key, made = start.key, tell.made_by(start)
-    entered = f", at most {wording.value(start.reach)}" if start.reach > 0.0 else ""
-    by = f": {made} made it" if made else ""
-    return (
-        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with {_holds(start)}; what it is made "
-        f"from is finite{entered}{by}.{_masked(start)}"
+    entered = say(", at most {}", wording.value(start.reach)) if start.reach > 0.0 else ""
+    by = say(": {} made it", made) if made else ""
+    return say(
+        "{}: {} is the first tensor with {}; what it is made from is finite{}{}.{}",
+        telling.opening(key),
+        telling.tensor(key),
+        _holds(start),
+        entered,
+        by,
+        _masked(start),
     )
 
 
@@ -166,10 +195,13 @@ def _masked(start: Start) -> str:
     if start.mask is None or stats is None or mask is None:
         return ""
     rows = stats.nans // max(start.record.shape[-1], 1)
-    return (
-        f" {wording.plural(rows, 'row')} of it {'is' if rows == 1 else 'are'} NaN throughout, as the softmax of a row "
-        f"is that is masked completely: {wording.count(mask.negative_infs)} of "
-        f"{wording.plural(mask.count, 'element')} of {telling.tensor(start.mask.key)} are -Inf."
+    return say(
+        " {} of it {} NaN throughout, as the softmax of a row is that is masked completely: {} of {} of {} are -Inf.",
+        wording.plural(rows, "row"),
+        "is" if rows == 1 else "are",
+        wording.count(mask.negative_infs),
+        wording.plural(mask.count, "element"),
+        telling.tensor(start.mask.key),
     )
 
 
@@ -219,18 +251,23 @@ _ADVICE: Mapping[Where, str] = {
 def _advice_on_code(start: Start) -> str:
     name = tell.made_by(start).removeprefix("the backward of ") or start.key.name
     if start.key.phase is Phase.BACKWARD:
-        return (
-            f"Look at the operators of {name} whose derivative is not finite at some value: sqrt or norm at 0, a "
-            "branch that torch.where does not select, a division. Make the argument safe before the operator."
+        return say(
+            "Look at the operators of {} whose derivative is not finite at some value: sqrt or norm at 0, a branch "
+            "that torch.where does not select, a division. Make the argument safe before the operator.",
+            name,
         )
     if start.mask is not None:
-        return (
-            f"See whether {telling.tensor(start.mask.key)} masks a row completely: leave one entry of each row "
-            f"unmasked, or set such rows of the result to 0. If it does not, look in {name} for 0/0."
+        return say(
+            "See whether {} masks a row completely: leave one entry of each row unmasked, or set such rows of the "
+            "result to 0. If it does not, look in {} for 0/0.",
+            telling.tensor(start.mask.key),
+            name,
         )
     if not start.nan:
-        return f"Look in {name} for a division by zero or the logarithm of zero. {tell.look_advice(start)}"
-    return (
-        f"Look in {name} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
-        f"completely. {tell.look_advice(start)}"
+        return say("Look in {} for a division by zero or the logarithm of zero. {}", name, tell.look_advice(start))
+    return say(
+        "Look in {} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
+        "completely. {}",
+        name,
+        tell.look_advice(start),
     )

@@ -9,6 +9,7 @@ from align.diagnosis import telling
 from align.inspection import Inspection, RunView
 from align.inspection.nonfinite import Start
 from align.records import Origin, Phase, Place
+from align.sentences import joined, say
 
 BEFORE = (Phase.FORWARD, Phase.LOSS, Phase.BACKWARD, Phase.GRADIENT, Phase.UPDATE)
 """Phases in their order, each made from the ones before it."""
@@ -39,7 +40,7 @@ def amount(start: Start) -> str:
     stats = start.record.stats
     if stats is None or stats.count == 1:
         return ""
-    return f"{wording.count(stats.nonfinite)} of {wording.plural(stats.count, 'element')}"
+    return say("{} of {}", wording.count(stats.nonfinite), wording.plural(stats.count, "element"))
 
 
 def blamed(start: Start) -> str:
@@ -60,16 +61,16 @@ def made_by(start: Start) -> str:
     if start.origin is not Origin.FUNCTIONAL:
         return ""
     if key.phase is Phase.BACKWARD:
-        users = [telling.code_name(user) if not user else f"the code of {user}" for user in start.users]
+        users = [telling.code_name(user) if not user else say("the code of {}", user) for user in start.users]
         which = "" if len(users) < 2 else ", which can all use it"  # noqa: PLR2004 - one alone is told as such
-        return f"the backward of {' or of '.join(users)}{which}"
+        return say("the backward of {}{}", joined(" or of ", users), which)
     if not start.owner:
         return "the training script"
-    code = f"the code of {start.owner}"
+    code = say("the code of {}", start.owner)
     if not start.sibling:
         return code
-    return f"{code} after {start.sibling}" if start.key.slot.startswith("output") else (
-        f"{code} between {start.sibling} and {key.name}"
+    return say("{} after {}", code, start.sibling) if start.key.slot.startswith("output") else (
+        say("{} between {} and {}", code, start.sibling, key.name)
     )  # fmt: skip
 
 
@@ -88,15 +89,17 @@ def seen_first(view: RunView, start: Start) -> str:
     """What cannot be told of a start because of what was not captured, as a sentence after a blank."""
     phases = lacking(view, start)
     if phases:
-        return f" It may start earlier: the capture has no phase {wording.listing([str(phase) for phase in phases])}."
+        return say(
+            " It may start earlier: the capture has no phase {}.", wording.listing([str(phase) for phase in phases])
+        )
     if start.origin is Origin.UNKNOWN:
         return " Which code made it cannot be told: the module around was not captured."
     if weights_unknown(view, start):
         step = wording.step(start.key.step - 1)
-        return f" Its weights may have been like that already: {step}, whose update made them, was not captured."
+        return say(" Its weights may have been like that already: {}, whose update made them, was not captured.", step)
     if view.run.modules_requested and start.key.phase not in {Phase.INIT, Phase.INPUT}:
         names = wording.listing(view.run.modules_requested)
-        return f" Only modules that match {names} were captured: it may start in others."
+        return say(" Only modules that match {} were captured: it may start in others.", names)
     return ""
 
 
@@ -129,10 +132,10 @@ def _spread(start: Start) -> str:
     in_weights = min((step for step, phase in start.harm if phase is Phase.PARAM), default=None)
     parts = []
     if in_loss is not None and start.key.phase is not Phase.LOSS:
-        parts.append(f"the loss of {wording.step(in_loss)}")
+        parts.append(say("the loss of {}", wording.step(in_loss)))
     if in_weights is not None and start.key.phase is not Phase.PARAM:
-        parts.append(f"the parameters after {wording.step(in_weights)}")
-    return f" It reaches {wording.listing(parts)}." if parts else ""
+        parts.append(say("the parameters after {}", wording.step(in_weights)))
+    return say(" It reaches {}.", wording.listing(parts)) if parts else ""
 
 
 def evidence(start: Start) -> dict[str, Any]:
@@ -146,7 +149,7 @@ def evidence(start: Start) -> dict[str, Any]:
         "largest_entered": start.reach,
         "largest_weight": start.weights or None,
         "dtype": start.record.dtype,
-        "reaches": sorted({f"{step}:{phase}" for step, phase in start.harm}),
+        "reaches": sorted({say("{}:{}", step, phase) for step, phase in start.harm}),
     }
 
 
@@ -167,7 +170,11 @@ def look_advice(start: Start) -> str:
         # The values that its code had are those of the children; of the whole model that is all of them.
         name = start.key.name if name.startswith("<") else f"{name}*"
     step = max(start.key.step, 0)
-    return (
-        f"To see its values, run `align capture --steps {step}:{step + 1} --detail tensors --modules '{name}'`, then "
-        f"`align show RUN.h5 '{name}'`."
+    return say(
+        "To see its values, run `align capture --steps {}:{} --detail tensors --modules '{}'`, then `align show "
+        "RUN.h5 '{}'`.",
+        step,
+        step + 1,
+        name,
+        name,
     )

@@ -11,6 +11,7 @@ from align.inspection.nonfinite import Start
 from align.inspection.stall import Standstill
 from align.optimizer_replay import Owner
 from align.records import Finding, Place, Severity
+from align.sentences import joined, say
 
 CODE = "AL706"
 LABEL = "parameters-not-updated"
@@ -69,13 +70,13 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if sure else Severity.WARNING,
-        f"{sentence(found)}{_overflowed(inspection, found)}",
+        say("{}{}", sentence(found), _overflowed(inspection, found)),
         ADVICE["overflowed" if _overflow(inspection, found) else found.cause],
         Place(step=found.step, phase="gradient" if found.cause == "zero_gradients" else "optimizer", name=name),
         {
             "cause": found.cause,
             "steps": found.count,
-            "parameters": [" ".join(owner) for owner in found.owners],
+            "parameters": [joined(" ", owner) for owner in found.owners],
             "of": found.total,
         },
         {"cause": found.cause, "step": found.step, "steps": found.count, "parameters": len(found.owners)},
@@ -93,46 +94,79 @@ def _overflowed(inspection: Inspection, found: Standstill) -> str:
     if start is None:
         return ""
     key = start.key
-    return f" The first that is not finite in {wording.step(key.step)} is {key.name} {key.slot} ({key.phase})."
+    return say(
+        " The first that is not finite in {} is {} {} ({}).", wording.step(key.step), key.name, key.slot, key.phase
+    )
 
 
 def sentence(found: Standstill) -> str:
     """Why parameters are not updated."""
     steps = wording.plural(found.count, "step")
-    named = wording.listing([" ".join(owner) for owner in found.owners[:NAMED]], len(found.owners))
-    which = f"{wording.count(len(found.owners))} of {wording.plural(found.total, 'parameter')}"
+    named = wording.listing([joined(" ", owner) for owner in found.owners[:NAMED]], len(found.owners))
+    which = say("{} of {}", wording.count(len(found.owners)), wording.plural(found.total, "parameter"))
     return {
-        "rate": f"The learning rate is 0 in all {steps} that were seen: no parameter can move.",
+        "rate": say("The learning rate is 0 in all {} that were seen: no parameter can move.", steps),
         "rate_ends": (
-            f"The learning rate is 0 from {wording.step(found.step)} to the end of the run, {steps}: from there on no "
-            "parameter moves."
+            say(
+                "The learning rate is 0 from {} to the end of the run, {}: from there on no parameter moves.",
+                wording.step(found.step),
+                steps,
+            )
         ),
-        "skipped": f"All {steps} were skipped because a gradient was not finite: no parameter has moved.",
-        "zero_gradients": f"All gradients are exactly 0 in {steps}, the loss is not: nothing can be learned from it.",
+        "skipped": say("All {} were skipped because a gradient was not finite: no parameter has moved.", steps),
+        "zero_gradients": say(
+            "All gradients are exactly 0 in {}, the loss is not: nothing can be learned from it.", steps
+        ),
         "not_owned": (
-            f"None of the {wording.plural(found.total, 'parameter')} that get a gradient belongs to the optimizer "
-            f"({named}): it updates others, or none."
+            say(
+                "None of the {} that get a gradient belongs to the optimizer ({}): it updates others, or none.",
+                wording.plural(found.total, "parameter"),
+                named,
+            )
         ),
         "cleared": (
-            f"Backward makes gradients, and in none of the {steps} does the optimizer take one: they are cleared "
-            "before it is called, and no parameter moves."
+            say(
+                "Backward makes gradients, and in none of the {} does the optimizer take one: they are cleared "
+                "before it is called, and no parameter moves.",
+                steps,
+            )
         ),
         "unreached": (
-            f"In none of {steps} does one of the {wording.plural(found.total, 'parameter')} of the optimizer get a "
-            "gradient: backward does not reach them, and no parameter moves."
+            say(
+                "In none of {} does one of the {} of the optimizer get a gradient: backward does not reach them, "
+                "and no parameter moves.",
+                steps,
+                wording.plural(found.total, "parameter"),
+            )
         ),
         "loose": (
-            f"{which} with a gradient {_are(found.owners)} in no optimizer, so that nothing moves "
-            f"{_them(found.owners)}: {named}."
+            say(
+                "{} with a gradient {} in no optimizer, so that nothing moves {}: {}.",
+                which,
+                _are(found.owners),
+                _them(found.owners),
+                named,
+            )
         ),
         "replaced": (
-            f"{which} with a gradient {_are(found.owners)} in no optimizer, so that nothing moves "
-            f"{_them(found.owners)}: {named}. In their place the optimizer has as many that belong to no module and "
-            "get no gradient."
+            say(
+                "{} with a gradient {} in no optimizer, so that nothing moves {}: {}. In their place the optimizer "
+                "has as many that belong to no module and get no gradient.",
+                which,
+                _are(found.owners),
+                _them(found.owners),
+                named,
+            )
         ),
         "stuck": (
-            f"{which} with a gradient and a learning rate {_are(found.owners)} the same to the last bit after {steps}, "
-            f"though the update is large enough to be seen: {named}."
+            say(
+                "{} with a gradient and a learning rate {} the same to the last bit after {}, though the update is "
+                "large enough to be seen: {}.",
+                which,
+                _are(found.owners),
+                steps,
+                named,
+            )
         ),
     }[found.cause]
 

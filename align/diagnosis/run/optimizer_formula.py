@@ -10,6 +10,7 @@ from align.inspection import Inspection
 from align.inspection.optimizer_check import OptimizerCheck
 from align.optimizer_replay import FormulaError
 from align.records import Finding, Place, Severity
+from align.sentences import capital, joined, say
 
 CODE = "AL702"
 LABEL = "optimizer-formula-differs"
@@ -36,7 +37,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if sure else Severity.WARNING,
-        f"{_summary(check, first, sure=sure)} {optimizer_explanation.told(explanation)}",
+        say("{} {}", _summary(check, first, sure=sure), optimizer_explanation.told(explanation)),
         _advice(check),
         Place(step=check.step, phase="optimizer", name=first.owner[0]),
         {
@@ -56,17 +57,28 @@ def find(inspection: Inspection) -> Iterator[Finding]:
 
 
 def _summary(check: OptimizerCheck, first: FormulaError, *, sure: bool) -> str:
-    step, kinds = wording.step(check.step or 0).capitalize(), wording.listing(check.kinds) or "its formula"
-    error = f"relative L2 {wording.relative(first.error)}"
+    step, kinds = capital(wording.step(check.step or 0)), wording.listing(check.kinds) or "its formula"
+    error = say("relative L2 {}", wording.relative(first.error))
     if sure:
-        return (
-            f"{step}: the optimizer does not do what {kinds} with its settings does, in {_parameters(check)}; first "
-            f"{_what(first)} of {' '.join(first.owner)}: {error}."
+        return say(
+            "{}: the optimizer does not do what {} with its settings does, in {}; first {} of {}: {}.",
+            step,
+            kinds,
+            _parameters(check),
+            _what(first),
+            joined(" ", first.owner),
+            error,
         )
-    return (
-        f"{step}: {_parameters(check)} {'does' if _one(check) else 'do'} not end where {kinds} with its settings puts "
-        f"{'it' if _one(check) else 'them'}; first {' '.join(first.owner)}: its update differs by {error}. Either the "
-        "optimizer computes it otherwise, or the script changes parameters itself, as clamping and averaging do."
+    return say(
+        "{}: {} {} not end where {} with its settings puts {}; first {}: its update differs by {}. Either the "
+        "optimizer computes it otherwise, or the script changes parameters itself, as clamping and averaging do.",
+        step,
+        _parameters(check),
+        "does" if _one(check) else "do",
+        kinds,
+        "it" if _one(check) else "them",
+        joined(" ", first.owner),
+        error,
     )
 
 
@@ -76,11 +88,13 @@ def _one(check: OptimizerCheck) -> bool:
 
 def _parameters(check: OptimizerCheck) -> str:
     owners = {error.owner for error in check.errors}
-    return f"{wording.count(len(owners))} of {wording.plural(check.checked, 'parameter')} that could be replayed"
+    return say(
+        "{} of {} that could be replayed", wording.count(len(owners)), wording.plural(check.checked, "parameter")
+    )
 
 
 def _what(error: FormulaError) -> str:
-    return "the update" if error.what == "update" else f"the state {error.what}"
+    return "the update" if error.what == "update" else say("the state {}", error.what)
 
 
 def _advice(check: OptimizerCheck) -> str:
@@ -90,4 +104,4 @@ def _advice(check: OptimizerCheck) -> str:
     )
     if check.states:
         return text
-    return f"Nothing is wrong where the script changes parameters between the steps on purpose. Else: {text}"
+    return say("Nothing is wrong where the script changes parameters between the steps on purpose. Else: {}", text)

@@ -13,6 +13,7 @@ from align.inspection import Inspection, RunView
 from align.inspection.nonfinite import Start
 from align.inspection.nonfinite_kind import SHORT, is_overflow, working_precision
 from align.records import Finding, Phase, Severity
+from align.sentences import capital, joined, say
 from align.tolerance import Precision
 
 CODE = "AL602"
@@ -37,8 +38,12 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if is_error else Severity.WARNING,
-        f"{_summary(view, start, precision)}{tell.seen_first(view, start)}"
-        f"{tell.fate(inspection, start, lasting=is_error)}",
+        say(
+            "{}{}{}",
+            _summary(view, start, precision),
+            tell.seen_first(view, start),
+            tell.fate(inspection, start, lasting=is_error),
+        ),
         _advice(start, precision),
         tell.place(start),
         {**tell.evidence(start), "limit": precision.largest, "before": trail(view, start)},
@@ -49,14 +54,14 @@ def find(inspection: Inspection) -> Iterator[Finding]:
 def _summary(view: RunView, start: Start, precision: Precision) -> str:
     key = start.key
     made = tell.made_by(start)
-    limit = f"{wording.value(precision.largest)}, the greatest {precision.name} number"
-    first = f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with {tell.kind_of(start)}"
+    limit = say("{}, the greatest {} number", wording.value(precision.largest), precision.name)
+    first = say("{}: {} is the first tensor with {}", telling.opening(key), telling.tensor(key), tell.kind_of(start))
     amount = tell.amount(start)
-    beyond = f": {amount}, beyond {limit}" if amount else f", beyond {limit}"
-    by = f". {made[0].upper()}{made[1:]} made it" if made else ""
+    beyond = say(": {}, beyond {}", amount, limit) if amount else say(", beyond {}", limit)
+    by = say(". {} made it", capital(made)) if made else ""
     if start.weights > precision.largest:
-        of = f" ({amount})" if amount else ""
-        return f"{first}{of}: its weights reach {wording.value(start.weights)}, beyond {limit}{by}."
+        of = say(" ({})", amount) if amount else ""
+        return say("{}{}: its weights reach {}, beyond {}{}.", first, of, wording.value(start.weights), limit, by)
     return f"{first}{beyond}{by}.{_grows(view, start)}"
 
 
@@ -74,26 +79,29 @@ def trail(view: RunView, start: Start) -> dict[str, float]:
 
 def _grows(view: RunView, start: Start) -> str:
     before = trail(view, start)
-    listed = ", ".join(f"{name} {wording.value(size)}" for name, size in before.items())
-    told = f" The largest numbers before it: {listed}." if listed else ""
-    return told + (f" What entered reaches {wording.value(start.reach)}." if start.reach > 0.0 else "")
+    listed = joined(", ", (say("{} {}", name, wording.value(size)) for name, size in before.items()))
+    told = say(" The largest numbers before it: {}.", listed) if listed else ""
+    return told + (say(" What entered reaches {}.", wording.value(start.reach)) if start.reach > 0.0 else "")
 
 
 def _advice(start: Start, precision: Precision) -> str:
     if start.key.phase in GIVEN:
-        return (
-            f"Look at how it is made: make it in fp32 and scale it (subtract the mean, divide by the deviation) before "
-            f"it is cast to {precision.name}, or leave it in fp32."
+        return say(
+            "Look at how it is made: make it in fp32 and scale it (subtract the mean, divide by the deviation) "
+            "before it is cast to {}, or leave it in fp32.",
+            precision.name,
         )
     name = tell.blamed(start) or "the training script"
     if start.key.phase is Phase.BACKWARD:
-        return f"Lower the loss scale, or run the backward of {name} in bf16 or fp32, whose range is wider."
+        return say("Lower the loss scale, or run the backward of {} in bf16 or fp32, whose range is wider.", name)
     if precision.largest < SHORT:
-        return (
-            f"Run {name} in bf16 or fp32, whose range is wider (what was trained in bf16 may need it), or make what "
-            "enters it smaller, with a normalization before it."
+        return say(
+            "Run {} in bf16 or fp32, whose range is wider (what was trained in bf16 may need it), or make what "
+            "enters it smaller, with a normalization before it.",
+            name,
         )
-    return (
-        f"Look at why the numbers grow before {name}: the learning rate, the scale of the initial weights, a missing "
-        "normalization. Capture the steps before, and inspect shows how they grow."
+    return say(
+        "Look at why the numbers grow before {}: the learning rate, the scale of the initial weights, a missing "
+        "normalization. Capture the steps before, and inspect shows how they grow.",
+        name,
     )

@@ -10,6 +10,7 @@ from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.inspection.saturation import Saturation, flagged_step
 from align.records import Finding, Place, Severity
+from align.sentences import say
 from align.tolerance import PRECISIONS
 
 CODE = "AL603"
@@ -26,7 +27,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
     if found.skipped:
         return
     key, precision = found.record.key, PRECISIONS[found.record.dtype]
-    limit = f"{wording.value(precision.largest)}, the greatest {precision.name} number"
+    limit = say("{}, the greatest {} number", wording.value(precision.largest), precision.name)
     cause = (
         "the device has no Inf and sets what overflows to it"
         if found.told_by_device
@@ -36,8 +37,14 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if found.told_by_device else Severity.WARNING,
-        f"{telling.opening(key)}: {telling.tensor(key)} reaches exactly {limit}: {cause}. The step was not skipped, so "
-        f"the update is made of wrong numbers{_again(found)}.",
+        say(
+            "{}: {} reaches exactly {}: {}. The step was not skipped, so the update is made of wrong numbers{}.",
+            telling.opening(key),
+            telling.tensor(key),
+            limit,
+            cause,
+            _again(found),
+        ),
         _advice(found),
         telling.place_of(key),
         {"limit": precision.largest, "steps": list(found.steps), "told_by_device": found.told_by_device},
@@ -54,11 +61,17 @@ def _flagged(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"The overflow flag of the device is set in {wording.step(step)}: it has no Inf, and has set a number to the "
-        "greatest of its format instead. No captured tensor holds that number; it was inside a module, or in a step "
-        "before. Nothing skipped the step.",
-        f"Capture {wording.steps({max(step - 1, 0), step})} without --modules and --phases, and look for large numbers "
-        "in fp16. A mask of -Inf sets the flag too.",
+        say(
+            "The overflow flag of the device is set in {}: it has no Inf, and has set a number to the greatest of "
+            "its format instead. No captured tensor holds that number; it was inside a module, or in a step before. "
+            "Nothing skipped the step.",
+            wording.step(step),
+        ),
+        say(
+            "Capture {} without --modules and --phases, and look for large numbers in fp16. A mask of -Inf sets the "
+            "flag too.",
+            wording.steps({max(step - 1, 0), step}),
+        ),
         Place(step=step),
         {"step": step},
         {"step": step},
@@ -66,14 +79,15 @@ def _flagged(inspection: Inspection) -> Iterator[Finding]:
 
 
 def _again(found: Saturation) -> str:
-    return f"; it is so in {wording.steps(found.steps)}" if len(found.steps) > 1 else ""
+    return say("; it is so in {}", wording.steps(found.steps)) if len(found.steps) > 1 else ""
 
 
 def _advice(found: Saturation) -> str:
-    run = f"Run {found.record.key.name} in bf16 or fp32, whose range is wider"
+    run = say("Run {} in bf16 or fp32, whose range is wider", found.record.key.name)
     if found.told_by_device:
-        return (
-            f"{run}. Set INF_NAN_MODE_ENABLE=1 where the device supports it: then an overflow is seen as Inf, and a "
-            "loss scaler skips the step."
+        return say(
+            "{}. Set INF_NAN_MODE_ENABLE=1 where the device supports it: then an overflow is seen as Inf, and a "
+            "loss scaler skips the step.",
+            run,
         )
-    return f"{run}, and take out the clamp that hides the overflow; then inspect again."
+    return say("{}, and take out the clamp that hides the overflow; then inspect again.", run)

@@ -9,6 +9,7 @@ from align.diagnosis import recompute_telling
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.records import Finding, Place, Severity
+from align.sentences import capital, say
 
 CODE = "AL506"
 LABEL = "recompute-differs"
@@ -26,9 +27,15 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{wording.step(key.step, key.micro).capitalize()}: an activation checkpoint computes {key.name} {key.slot} "
-        f"again in the backward, and {recompute_telling.how(first)}. {recompute_telling.so_many(found)} The gradients "
-        "belong to another forward than the one that made the loss.",
+        say(
+            "{}: an activation checkpoint computes {} {} again in the backward, and {}. {} The gradients belong to "
+            "another forward than the one that made the loss.",
+            capital(wording.step(key.step, key.micro)),
+            key.name,
+            key.slot,
+            recompute_telling.how(first),
+            recompute_telling.so_many(found),
+        ),
         recompute_telling.advice(first),
         Place(key.step, str(key.phase), key.name, key.slot, key.micro, key.call),
         recompute_telling.evidence_of(found),

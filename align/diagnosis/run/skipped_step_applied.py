@@ -9,6 +9,7 @@ from align.diagnosis.registry import run_rule
 from align.diagnosis.skipped_step_telling import advice, tell
 from align.inspection import Inspection
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL610"
 LABEL = "skipped-step-applied"
@@ -22,7 +23,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
             CODE,
             LABEL,
             Severity.ERROR,
-            f"{tell(found)}{_more(inspection.scaling.applied)}",
+            say("{}{}", tell(found), _more(inspection.scaling.applied)),
             advice(_optimizer(inspection, found.step)),
             Place(found.step, str(Phase.PARAM), *found.moved[0]),
             {"moved": len(found.moved), "parameters": found.seen, "proof": found.proof, "farthest": found.farthest},
@@ -31,7 +32,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
 
 
 def _more(applied: tuple[AppliedSkip, ...]) -> str:
-    return f" So it is in {len(applied)} captured steps." if len(applied) > 1 else ""
+    return say(" So it is in {} captured steps.", len(applied)) if len(applied) > 1 else ""
 
 
 def _optimizer(inspection: Inspection, step: int) -> str:

@@ -8,6 +8,7 @@ from align import wording
 from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.records import Finding, Place, Severity
+from align.sentences import say
 
 CODE = "AL805"
 LABEL = "step-time-cliff"
@@ -23,8 +24,13 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.NOTE,
-        f"From {wording.step(found.cliff)} on a step takes {found.after:.3g} seconds, {found.before:.3g} before: "
-        f"{wording.factor(found.after / found.before)} times as long.",
+        say(
+            "From {} on a step takes {} seconds, {} before: {} times as long.",
+            wording.step(found.cliff),
+            f"{found.after:.3g}",
+            f"{found.before:.3g}",
+            wording.factor(found.after / found.before),
+        ),
         "Look at what begins there: another length of the batches, memory that swaps or is compacted, a slower data "
         "source, an operator that has begun to run on the CPU, heat, another program on the machine.",
         Place(step=found.cliff),

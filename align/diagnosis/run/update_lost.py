@@ -9,6 +9,7 @@ from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.inspection.stall import NEARLY_ALL
 from align.records import Finding, Place, Severity
+from align.sentences import joined, say
 
 CODE = "AL705"
 LABEL = "update-lost"
@@ -27,13 +28,25 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if sure else Severity.WARNING,
-        f"The updates of {wording.percent(found.share)} of the elements are lost in rounding, in all "
-        f"{wording.plural(found.steps, 'step')} that could be judged: {' '.join(owner)} is {dtype}, where half the "
-        f"distance between two numbers is about {wording.value(found.half_unit)}, and its update about "
-        f"{wording.value(found.update)}. {len(found.owners)} of {wording.plural(found.total, 'parameter')} are "
-        "concerned.",
-        f"Keep the parameters, or a copy of them that the optimizer updates, in fp32 and compute in {dtype} by "
-        f"torch.autocast; or round stochastically. A larger learning rate than {found.rate:.3g} only hides it.",
+        say(
+            "The updates of {} of the elements are lost in rounding, in all {} that could be judged: {} is {}, "
+            "where half the distance between two numbers is about {}, and its update about {}. {} of {} are "
+            "concerned.",
+            wording.percent(found.share),
+            wording.plural(found.steps, "step"),
+            joined(" ", owner),
+            dtype,
+            wording.value(found.half_unit),
+            wording.value(found.update),
+            len(found.owners),
+            wording.plural(found.total, "parameter"),
+        ),
+        say(
+            "Keep the parameters, or a copy of them that the optimizer updates, in fp32 and compute in {} by "
+            "torch.autocast; or round stochastically. A larger learning rate than {} only hides it.",
+            dtype,
+            f"{found.rate:.3g}",
+        ),
         Place(step=found.step, phase="param", name=owner[0], slot=owner[1]),
         {
             "share": found.share,
@@ -41,7 +54,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
             "update": found.update,
             "half_unit": found.half_unit,
             "learning_rate": found.rate,
-            "parameters": [" ".join(one) for one in found.owners],
+            "parameters": [joined(" ", one) for one in found.owners],
             "of": found.total,
             "steps": found.steps,
         },

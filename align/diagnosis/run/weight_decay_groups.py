@@ -10,6 +10,7 @@ from align.hyperparameters import group_of
 from align.inspection import Inspection
 from align.optimizer_replay import Owner, groups_of
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import joined, say
 
 CODE = "AL704"
 LABEL = "weight-decay-groups"
@@ -33,18 +34,25 @@ def find(inspection: Inspection) -> Iterator[Finding]:
     if not decayed:
         return
     first = decayed[0]
-    named = wording.listing([" ".join(owner) for owner in decayed[:NAMED]], len(decayed))
+    named = wording.listing([joined(" ", owner) for owner in decayed[:NAMED]], len(decayed))
     yield Finding(
         CODE,
         LABEL,
         Severity.NOTE,
-        f"{wording.count(len(decayed))} of {wording.plural(len(decays), 'parameter')} of one dimension "
-        f"{_are(len(decayed))} decayed ({decays[first]:.6g}) while {wording.count(spared)} {_are(spared)} not: "
-        f"{named}.",
+        say(
+            "{} of {} of one dimension {} decayed ({}) while {} {} not: {}.",
+            wording.count(len(decayed)),
+            wording.plural(len(decays), "parameter"),
+            _are(len(decayed)),
+            f"{decays[first]:.6g}",
+            wording.count(spared),
+            _are(spared),
+            named,
+        ),
         "See whether the filter that makes the parameter groups misses them: it may go by a name or a class that they "
         "do not have, as RMSNorm is no LayerNorm.",
         Place(step=inspection.learning.steps[0], phase="optimizer", name=first[0], slot=first[1]),
-        {"decayed": [" ".join(owner) for owner in decayed], "spared": spared, "weight_decay": decays[first]},
+        {"decayed": [joined(" ", owner) for owner in decayed], "spared": spared, "weight_decay": decays[first]},
         {"name": first[0], "slot": first[1], "weight_decay": decays[first], "parameters": len(decayed)},
     )
 

@@ -13,6 +13,7 @@ from align.flow import is_grad_output
 from align.gradient_factors import GradientFactor, factor_of, is_clipping, next_scale
 from align.records import Comparison, Kind, Origin, Phase, TimelineRow, Word
 from align.relations.factors import snapped
+from align.sentences import say
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -96,7 +97,7 @@ def has_the_factor(walk: Walk, comparison: Comparison) -> bool:
     """Whether a gradient is one of those that have the factor of the first in common."""
     cause = cause_of(walk)
     key = comparison.key
-    return cause is not None and cause.common is not None and f"{key.name} {key.slot}" in cause.common.names
+    return cause is not None and cause.common is not None and say("{} {}", key.name, key.slot) in cause.common.names
 
 
 def is_twice(comparison: Comparison, factor: float) -> bool:

@@ -12,6 +12,7 @@ from align.diagnosis.pair.backward.backward_cause import BackwardKind, cause_of
 from align.diagnosis.pair.forward import added_tensor, wrong_elements
 from align.diagnosis.registry import rule
 from align.records import Finding, Phase, Severity, Status
+from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL501"
@@ -35,7 +36,13 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{_summary(walk, first)}{added_tensor.told(walk)}{wrong_elements.told(walk.wrong_part)}{_grown(growth)}",
+        say(
+            "{}{}{}{}",
+            _summary(walk, first),
+            added_tensor.told(walk),
+            wrong_elements.told(walk.wrong_part),
+            _grown(growth),
+        ),
         _advice(walk, first),
         telling.place_of(key),
         evidence,
@@ -47,18 +54,31 @@ def _summary(walk: Walk, first: Suspect) -> str:
     comparison = first.comparison
     key = comparison.key
     name = walk.modules[key.name].class_name
-    much = f"{telling.amount(comparison)}{telling.relation(comparison, first.scale)}"
+    much = say("{}{}", telling.amount(comparison), telling.relation(comparison, first.scale))
     device = _devices(walk)
     if key.phase is Phase.GRADIENT:
-        return (
-            f"{telling.opening(key)}: {key.slot} of {key.name} is the first gradient that differs: {much}. Forward "
-            f"agrees, and so {_input_agrees(walk, first)}: the part of the backward of {key.name} ({name}) that makes "
-            f"the gradient of {_own_gradients(walk, first)} gives another result{device}."
+        return say(
+            "{}: {} of {} is the first gradient that differs: {}. Forward agrees, and so {}: the part of the "
+            "backward of {} ({}) that makes the gradient of {} gives another result{}.",
+            telling.opening(key),
+            key.slot,
+            key.name,
+            much,
+            _input_agrees(walk, first),
+            key.name,
+            name,
+            _own_gradients(walk, first),
+            device,
         )
-    return (
-        f"Forward agrees; {telling.point(key)} of {key.name}: {key.slot} is the first gradient that differs: {much}. "
-        f"The gradient of its output agrees, and so do its class ({name}) and settings: its backward gives another "
-        f"result{device}."
+    return say(
+        "Forward agrees; {} of {}: {} is the first gradient that differs: {}. The gradient of its output agrees, "
+        "and so do its class ({}) and settings: its backward gives another result{}.",
+        telling.point(key),
+        key.name,
+        key.slot,
+        much,
+        name,
+        device,
     )
 
 
@@ -89,22 +109,27 @@ def _own_gradients(walk: Walk, first: Suspect) -> str:
 def _grown(growth: Growth | None) -> str:
     if growth is None:
         return ""
-    return (
-        f" The factor grows by {wording.factor(growth.gain)} with each of {growth.layers} layers towards the input: "
-        f"the gradient of {growth.last} has {growth.nearest:.2f} times the norm of the reference's, that of "
-        f"{growth.first} {growth.furthest:.2f} times."
+    return say(
+        " The factor grows by {} with each of {} layers towards the input: the gradient of {} has {} times the norm "
+        "of the reference's, that of {} {} times.",
+        wording.factor(growth.gain),
+        growth.layers,
+        growth.last,
+        f"{growth.nearest:.2f}",
+        growth.first,
+        f"{growth.furthest:.2f}",
     )
 
 
 def _devices(walk: Walk) -> str:
     ours, theirs = walk.reference.device_type, walk.candidate.device_type
-    return f" on {theirs} than on {ours}" if ours != theirs else ""
+    return say(" on {} than on {}", theirs, ours) if ours != theirs else ""
 
 
 def _advice(walk: Walk, first: Suspect) -> str:
     key = first.comparison.key
-    what = f"{key.name} ({walk.modules[key.name].class_name})"
-    text = f"Run {what} with another implementation in one run (the plain operators instead of a fused one"
+    what = say("{} ({})", key.name, walk.modules[key.name].class_name)
+    text = say("Run {} with another implementation in one run (the plain operators instead of a fused one", what)
     if walk.candidate.device_type not in {"cpu", walk.reference.device_type}:
         text += ", or on the CPU"
     text += (
@@ -113,4 +138,4 @@ def _advice(walk: Walk, first: Suspect) -> str:
     )
     if walk.candidate.device_type == "npu":
         text += "Check the versions of torch_npu and CANN. "
-    return f"{text}{telling.capture_advice(key.name)}"
+    return say("{}{}", text, telling.capture_advice(key.name))

@@ -12,6 +12,7 @@ from align.diagnosis.pair.backward.backward_cause import BackwardCause, Backward
 from align.diagnosis.pair.forward import added_tensor
 from align.diagnosis.registry import rule
 from align.records import Finding, Phase, Severity
+from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL503"
@@ -32,7 +33,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{_summary(first, cause)}{added_tensor.told(walk)}{_grown(walk, first)}",
+        say("{}{}{}", _summary(first, cause), added_tensor.told(walk), _grown(walk, first)),
         _advice(walk, first, cause),
         telling.place_of(first.comparison.key),
         evidence,
@@ -43,25 +44,41 @@ def find(walk: Walk) -> Iterator[Finding]:
 def _summary(first: Suspect, cause: BackwardCause) -> str:
     comparison = first.comparison
     key = comparison.key
-    much = f"{telling.amount(comparison)}{telling.relation(comparison, first.scale)}"
+    much = say("{}{}", telling.amount(comparison), telling.relation(comparison, first.scale))
     if key.phase is Phase.BACKWARD:
         if cause.factor is None:
-            return (
-                f"Forward agrees; {telling.point(key)} of {key.name}: {key.slot} is the first gradient that differs: "
-                f"{much}."
+            return say(
+                "Forward agrees; {} of {}: {} is the first gradient that differs: {}.",
+                telling.point(key),
+                key.name,
+                key.slot,
+                much,
             )
-        return (
-            f"Forward agrees; {telling.point(key)}: {key.slot} of {key.name} is the first gradient that differs: it is "
-            f"twice the reference's ({telling.amount(comparison)})."
+        return say(
+            "Forward agrees; {}: {} of {} is the first gradient that differs: it is twice the reference's ({}).",
+            telling.point(key),
+            key.slot,
+            key.name,
+            telling.amount(comparison),
         )
     agrees = "as the optimizer takes it" if key.phase is Phase.UPDATE else "though the gradients of activations agree"
     if cause.common is None:
-        return f"{telling.opening(key)}: the gradient of {key.slot} of {key.name} is twice the reference's, {agrees}."
+        return say(
+            "{}: the gradient of {} of {} is twice the reference's, {}.",
+            telling.opening(key),
+            key.slot,
+            key.name,
+            agrees,
+        )
     agrees = agrees.replace("takes it", "takes them")
-    return (
-        f"{telling.opening(key)}: the gradients are twice those of the reference, {agrees} "
-        f"({wording.count(len(cause.common.names))} of {wording.plural(cause.common.total, 'parameter')}; first "
-        f"{key.slot} of {key.name})."
+    return say(
+        "{}: the gradients are twice those of the reference, {} ({} of {}; first {} of {}).",
+        telling.opening(key),
+        agrees,
+        wording.count(len(cause.common.names)),
+        wording.plural(cause.common.total, "parameter"),
+        key.slot,
+        key.name,
     )
 
 
@@ -69,9 +86,13 @@ def _grown(walk: Walk, first: Suspect) -> str:
     growth = growth_of(first.comparison, first.scale, walk.comparisons)
     if growth is None:
         return ""
-    return (
-        f" It grows from layer to layer: the gradient of {growth.last} has {growth.nearest:.3g} times the norm of the "
-        f"reference's, that of {growth.first} {growth.furthest:.3g} times."
+    return say(
+        " It grows from layer to layer: the gradient of {} has {} times the norm of the reference's, that of {} {} "
+        "times.",
+        growth.last,
+        f"{growth.nearest:.3g}",
+        growth.first,
+        f"{growth.furthest:.3g}",
     )
 
 
@@ -79,11 +100,13 @@ def _advice(walk: Walk, first: Suspect, cause: BackwardCause) -> str:
     key = first.comparison.key
     residual = added_tensor.advice(walk)
     if key.phase is Phase.BACKWARD:
-        return residual or f"{_twice(walk, first)}{telling.capture_advice(key.name)}"
+        return residual or say("{}{}", _twice(walk, first), telling.capture_advice(key.name))
     if cause.common is None:
-        return (
-            f"See what adds to the gradient of {key.slot} of {key.name} twice: a weight that is used or registered "
-            "twice, a hook on it, a reduction that runs twice."
+        return say(
+            "See what adds to the gradient of {} of {} twice: a weight that is used or registered twice, a hook on "
+            "it, a reduction that runs twice.",
+            key.slot,
+            key.name,
         )
     return (
         "See what adds up gradients twice: two backward calls for one loss, gradients that are not cleared between "
@@ -94,4 +117,6 @@ def _advice(walk: Walk, first: Suspect, cause: BackwardCause) -> str:
 def _twice(walk: Walk, first: Suspect) -> str:
     code = telling.code_of(first, telling.users_of(walk, first)) if not telling.is_module(first) else ""
     what = code or first.comparison.key.name
-    return f"See whether the backward of {what} hands its gradient back twice: a hook, a custom autograd function. "
+    return say(
+        "See whether the backward of {} hands its gradient back twice: a hook, a custom autograd function. ", what
+    )

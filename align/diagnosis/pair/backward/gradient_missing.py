@@ -12,6 +12,7 @@ from align.gradient_gaps import GradientGap
 from align.hyperparameters import group_of
 from align.optimizer_replay import groups_of
 from align.records import Finding, Phase, Severity
+from align.sentences import joined, say
 
 CODE = "AL408"
 LABEL = "gradient-missing"
@@ -30,14 +31,14 @@ def find(walk: Walk) -> Iterator[Finding]:
             CODE,
             LABEL,
             Severity.ERROR if parts_here else Severity.WARNING,
-            f"{telling.opening(key)}: {_what(walk, gap)}",
+            say("{}: {}", telling.opening(key), _what(walk, gap)),
             _advice(gap),
             telling.place_of(key, gap.owners[0][0]),
             {
                 "missing_in": SIDES[gap.by_candidate],
                 "parameters": len(gap.owners),
                 "with_gradient": gap.total,
-                "examples": [" ".join(owner) for owner in gap.owners[:EXAMPLES]],
+                "examples": [joined(" ", owner) for owner in gap.owners[:EXAMPLES]],
                 "nothing_before": gap.cut,
                 "gradient_of_output_seen": gap.reached,
                 "stops_at": gap.stops_at,
@@ -56,24 +57,34 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 def _what(walk: Walk, gap: GradientGap) -> str:
     side, name = SIDES[gap.by_candidate], gap.owners[0][0]
-    share = f"{wording.count(len(gap.owners))} of {wording.count(gap.total)}"
+    share = say("{} of {}", wording.count(len(gap.owners)), wording.count(gap.total))
     many = len({owner[0] for owner in gap.owners}) > 1
     if gap.phase is Phase.UPDATE:
-        return (
-            f"the optimizer of the {side} gets no gradient of {_listed(gap)} ({share} parameters), though the backward "
-            f"of both runs made {'one of each' if len(gap.owners) > 1 else 'one'}: it was dropped before the update."
+        return say(
+            "the optimizer of the {} gets no gradient of {} ({} parameters), though the backward of both runs made "
+            "{}: it was dropped before the update.",
+            side,
+            _listed(gap),
+            share,
+            "one of each" if len(gap.owners) > 1 else "one",
         )
     if gap.cut and many:
-        start = f"from {gap.stops_at or name} back to the inputs no parameter gets a gradient in the {side} ({share})"
-    else:
-        start = (
-            f"{_listed(gap)} {'get' if len(gap.owners) > 1 else 'gets'} no gradient in the {side} ({share} parameters)"
+        start = say(
+            "from {} back to the inputs no parameter gets a gradient in the {} ({})", gap.stops_at or name, side, share
         )
-    return f"{start}. {_why(walk, gap, name)}"
+    else:
+        start = say(
+            "{} {} no gradient in the {} ({} parameters)",
+            _listed(gap),
+            "get" if len(gap.owners) > 1 else "gets",
+            side,
+            share,
+        )
+    return say("{}. {}", start, _why(walk, gap, name))
 
 
 def _listed(gap: GradientGap) -> str:
-    names = [" ".join(owner) for owner in gap.owners]
+    names = [joined(" ", owner) for owner in gap.owners]
     return wording.listing(names[: 2 if len(names) > 3 else 3], len(names))  # noqa: PLR2004
 
 
@@ -81,34 +92,43 @@ def _why(walk: Walk, gap: GradientGap, name: str) -> str:
     """What the other gradients say of the cause."""
     side = SIDES[gap.by_candidate]
     if gap.reached:
-        held = "" if _is_held(walk, gap) is not False else f" The optimizer of the {side} does not hold it."
-        return (
-            f"The gradient of the output of {name} comes there in both runs: what the {side} lacks is frozen "
-            f"(requires_grad=False) or used detached (detach, .data, no_grad).{held}"
+        held = "" if _is_held(walk, gap) is not False else say(" The optimizer of the {} does not hold it.", side)
+        return say(
+            "The gradient of the output of {} comes there in both runs: what the {} lacks is frozen "
+            "(requires_grad=False) or used detached (detach, .data, no_grad).{}",
+            name,
+            side,
+            held,
         )
     if gap.reached is None:
         which = "It is" if len(gap.owners) == 1 else "They are"
-        return (
-            f"{which} frozen there (requires_grad=False), used detached (detach, .data, no_grad), or not used at all."
+        return say(
+            "{} frozen there (requires_grad=False), used detached (detach, .data, no_grad), or not used at all.", which
         )
     stops_at = gap.stops_at or name
-    return (
-        f"The backward of the {side} does not reach the output of {stops_at}: it is detached or made without gradient "
-        f"(detach, no_grad), or {stops_at} is frozen with all before it."
+    return say(
+        "The backward of the {} does not reach the output of {}: it is detached or made without gradient (detach, "
+        "no_grad), or {} is frozen with all before it.",
+        side,
+        stops_at,
+        stops_at,
     )
 
 
 def _advice(gap: GradientGap) -> str:
     side, name = SIDES[gap.by_candidate], gap.owners[0][0]
     if gap.phase is Phase.UPDATE:
-        return (
-            f"Look in the {side} for what happens between backward and the optimizer's step: zero_grad, `grad = None`, "
-            "groups, hooks."
+        return say(
+            "Look in the {} for what happens between backward and the optimizer's step: zero_grad, `grad = None`, "
+            "groups, hooks.",
+            side,
         )
-    after = name if gap.reached else f"{gap.stops_at or name} and the code that uses its output"
-    return (
-        f"Look in the {side} at {after}: detach(), .data, torch.no_grad(), requires_grad_(False), non-differentiable "
-        "operators, checkpointing of inputs without gradient."
+    after = name if gap.reached else say("{} and the code that uses its output", gap.stops_at or name)
+    return say(
+        "Look in the {} at {}: detach(), .data, torch.no_grad(), requires_grad_(False), non-differentiable "
+        "operators, checkpointing of inputs without gradient.",
+        side,
+        after,
     )
 
 

@@ -12,6 +12,7 @@ from align.diagnosis.pair.backward.backward_cause import BackwardKind, cause_of,
 from align.diagnosis.registry import rule
 from align.gradient_factors import clipping, is_clipping
 from align.records import Finding, Phase, Severity, TensorRecord, TimelineRow
+from align.sentences import say
 
 CODE = "AL507"
 LABEL = "gradient-norm-differs"
@@ -47,10 +48,17 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: the gradients before clipping agree, but the norm that they are clipped by is "
-        f"{wording.value(reported[0])} in the reference and {wording.value(reported[1])} in the candidate (limit "
-        f"{wording.value(rows[0].clip_limit)}). {_own(near, norms[0])}All gradients that the optimizer takes are "
-        f"{wording.factor(cause.common.factor.value)} times the reference's.",
+        say(
+            "{}: the gradients before clipping agree, but the norm that they are clipped by is {} in the reference "
+            "and {} in the candidate (limit {}). {}All gradients that the optimizer takes are {} times the "
+            "reference's.",
+            telling.opening(key),
+            wording.value(reported[0]),
+            wording.value(reported[1]),
+            wording.value(rows[0].clip_limit),
+            _own(near, norms[0]),
+            wording.factor(cause.common.factor.value),
+        ),
         "Compare how the norm is made: over which parameters, and with several ranks which of them count once "
         "(parameters that every rank holds) or once a rank (parts of a split weight). `align inspect RUN.h5` checks "
         "the norm of a run with the files of all its ranks.",
@@ -70,4 +78,4 @@ def _own(near: list[bool], norm: float) -> str:
     if near[0] == near[1]:
         return ""
     side = "reference" if near[0] else "candidate"
-    return f"That of the gradients that were seen is {wording.value(norm)}, as the {side} says. "
+    return say("That of the gradients that were seen is {}, as the {} says. ", wording.value(norm), side)

@@ -11,6 +11,7 @@ from align.diagnosis.pair.backward.backward_cause import BackwardKind, cause_of,
 from align.diagnosis.registry import rule
 from align.gradient_factors import GradientFactor, clipping, is_clipping
 from align.records import Finding, Phase, Severity, TimelineRow
+from align.sentences import joined, say
 from align.walk import Suspect
 
 CODE = "AL502"
@@ -31,9 +32,17 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: {_what(first)} {wording.factor(common.factor.value)} times those of the "
-        f"reference ({wording.count(len(common.names))} of {wording.plural(common.total, 'parameter')}; first "
-        f"{telling.tensor(key)}). {_before(first)}{why}",
+        say(
+            "{}: {} {} times those of the reference ({} of {}; first {}). {}{}",
+            telling.opening(key),
+            _what(first),
+            wording.factor(common.factor.value),
+            wording.count(len(common.names)),
+            wording.plural(common.total, "parameter"),
+            telling.tensor(key),
+            _before(first),
+            why,
+        ),
         advice,
         telling.place_of(key),
         {
@@ -51,7 +60,7 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 def _what(first: Suspect) -> str:
     taken = " that the optimizer takes" if first.comparison.key.phase is Phase.UPDATE else ""
-    return f"the gradients{taken} are"
+    return say("the gradients{} are", taken)
 
 
 def _before(first: Suspect) -> str:
@@ -73,12 +82,12 @@ def _why(walk: Walk, first: Suspect, common: GradientFactor) -> tuple[str, str]:
             return _clipped(rows_of(walk, key.step))
     meanings = common.factor.meanings
     if any(meaning.endswith(SCALE) for meaning in meanings):
-        why = f" That is {'1/' if factor < 1.0 else ''}the loss scale: one run does not undo it."
+        why = say(" That is {}the loss scale: one run does not undo it.", "1/" if factor < 1.0 else "")
         return why, (
             "Divide the gradients by the scale that their loss was multiplied by, once, before they are clipped and "
             "the optimizer takes them."
         )
-    told = f" That may be {' or '.join(meanings)}." if meanings else ""
+    told = say(" That may be {}.", joined(" or ", meanings)) if meanings else ""
     return told, (
         "Compare how both scripts average gradients: division by accumulation steps and by the world size, a sum "
         "against a mean over ranks, clipping, hooks on parameters."
@@ -88,13 +97,21 @@ def _why(walk: Walk, first: Suspect, common: GradientFactor) -> tuple[str, str]:
 def _moved(walk: Walk, step: int, side: str, scales: tuple[float, float]) -> tuple[str, str]:
     earlier = [other for other in walk.steps if other < step]
     before = (
-        f" In {wording.steps(earlier)}, where the scale stays, {'it agrees' if len(earlier) == 1 else 'they agree'}."
+        say(
+            " In {}, where the scale stays, {}.",
+            wording.steps(earlier),
+            "it agrees" if len(earlier) == 1 else "they agree",
+        )
         if earlier
         else ""
     )
-    why = (
-        f" The loss scale is {wording.loss_scale(scales[0])} in step {step} and {wording.loss_scale(scales[1])} in the "
-        f"next: the {side} divides by that of the next.{before}"
+    why = say(
+        " The loss scale is {} in step {} and {} in the next: the {} divides by that of the next.{}",
+        wording.loss_scale(scales[0]),
+        step,
+        wording.loss_scale(scales[1]),
+        side,
+        before,
     )
     return (
         why,
@@ -104,12 +121,12 @@ def _moved(walk: Walk, step: int, side: str, scales: tuple[float, float]) -> tup
 
 def _clipped(rows: tuple[TimelineRow | None, TimelineRow | None]) -> tuple[str, str]:
     told = [
-        f"from {wording.value(row.clip_norm)} to {wording.value(row.clip_limit)}"
+        say("from {} to {}", wording.value(row.clip_norm), wording.value(row.clip_limit))
         if row is not None and clipping(row) < 1.0
         else "not at all"
         for row in rows
     ]
     return (
-        f" Clipping makes it: the norm is clipped {told[0]} in the reference, {told[1]} in the candidate.",
+        say(" Clipping makes it: the norm is clipped {} in the reference, {} in the candidate.", told[0], told[1]),
         "Clip the gradients alike in both runs: the same limit, at the same place, of the same parameters.",
     )

@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.backward import unreduced
 from align.diagnosis.registry import rule
 from align.records import Finding, Severity
+from align.sentences import say
 
 CODE = "AL505"
 LABEL = "gradients-not-reduced"
@@ -27,13 +28,25 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: the gradients after backward agree in both runs, but the {found.side}, one of "
-        f"{wording.count(worlds[found.side])} ranks, gives them to its optimizer as they are, to the last bit "
-        f"({wording.plural(found.parameters, 'parameter')}; first {telling.tensor(key)}). The {other} changes them "
-        f"before (relative L2 up to {wording.relative(found.distance)}), as a sum over ranks does.",
-        f"Look for the reduction in the {found.side} between backward and optimizer.step: which process group its "
-        "all_reduce is given (one of a single rank reduces nothing), whether it is called at all, whether no_sync() "
-        "ends before the last backward of a step. `align inspect RUN.h5` compares the ranks of that run.",
+        say(
+            "{}: the gradients after backward agree in both runs, but the {}, one of {} ranks, gives them to its "
+            "optimizer as they are, to the last bit ({}; first {}). The {} changes them before (relative L2 up to "
+            "{}), as a sum over ranks does.",
+            telling.opening(key),
+            found.side,
+            wording.count(worlds[found.side]),
+            wording.plural(found.parameters, "parameter"),
+            telling.tensor(key),
+            other,
+            wording.relative(found.distance),
+        ),
+        say(
+            "Look for the reduction in the {} between backward and optimizer.step: which process group its "
+            "all_reduce is given (one of a single rank reduces nothing), whether it is called at all, whether "
+            "no_sync() ends before the last backward of a step. `align inspect RUN.h5` compares the ranks of that "
+            "run.",
+            found.side,
+        ),
         telling.place_of(key),
         {
             **telling.evidence_of(first.comparison),

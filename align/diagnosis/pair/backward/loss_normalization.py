@@ -11,6 +11,7 @@ from align.diagnosis.pair.backward.loss_cause import LossCause, LossKind, cause_
 from align.diagnosis.pair.backward.unreduced import reweighted, told_weights
 from align.diagnosis.registry import rule
 from align.records import Comparison, FactValue, Finding, Severity
+from align.sentences import joined, say
 from align.walk import Suspect
 
 CODE = "AL504"
@@ -58,18 +59,21 @@ def _ranks_averaged(walk: Walk) -> Iterator[Finding]:
     if first is None or found is None:
         return
     key, weights = first.comparison.key, told_weights(found)
-    told = (
-        f"{telling.opening(key)}: losses and gradients of this rank agree in both runs, but what the optimizer takes "
-        "in "
-        f"the reference is {wording.factor(found.own)} of this rank's gradients and {wording.factor(found.reduced)} of "
-        f"what the candidate takes, in all {wording.plural(found.parameters, 'parameter')}: the gradients of the ranks "
-        "are "
-        "averaged with other weights."
+    told = say(
+        "{}: losses and gradients of this rank agree in both runs, but what the optimizer takes in the reference is "
+        "{} of this rank's gradients and {} of what the candidate takes, in all {}: the gradients of the ranks are "
+        "averaged with other weights.",
+        telling.opening(key),
+        wording.factor(found.own),
+        wording.factor(found.reduced),
+        wording.plural(found.parameters, "parameter"),
     )
     if weights is not None:
         ours, theirs = (wording.factor(weight) for weight in weights)
-        told += (
-            f" If the candidate takes their plain mean, the reference weighs this rank {ours} and the other {theirs}."
+        told += say(
+            " If the candidate takes their plain mean, the reference weighs this rank {} and the other {}.",
+            ours,
+            theirs,
         )
     yield Finding(
         CODE,
@@ -101,25 +105,28 @@ def _both(first: Suspect) -> str:
     ours, theirs = (_loss(first.comparison, side) for side in (0, 1))
     if ours is None or theirs is None:
         return telling.amount(first.comparison)
-    return f"{wording.loss(ours)} in the reference and {wording.loss(theirs)} in the candidate"
+    return say("{} in the reference and {} in the candidate", wording.loss(ours), wording.loss(theirs))
 
 
 def _begin(first: Suspect) -> str:
     key = first.comparison.key
-    return f"{telling.opening(key)}: the loss is the first value that differs: {_both(first)}"
+    return say("{}: the loss is the first value that differs: {}", telling.opening(key), _both(first))
 
 
 def _tell_factor(first: Suspect, cause: LossCause) -> tuple[str, str]:
     factor = cause.factor
     number = wording.factor(factor.value) if factor is not None else ""
-    meaning = f" ({' or '.join(factor.meanings)})" if factor is not None and factor.meanings else ""
-    told = (
-        f"{_begin(first)}. It is {number} times the reference's{meaning}, and so are the gradients of the outputs, "
-        "which agree: the same loss, averaged otherwise."
+    meaning = say(" ({})", joined(" or ", factor.meanings)) if factor is not None and factor.meanings else ""
+    told = say(
+        "{}. It is {} times the reference's{}, and so are the gradients of the outputs, which agree: the same loss, "
+        "averaged otherwise.",
+        _begin(first),
+        number,
+        meaning,
     )
     if cause.constants is not None:
         ours, theirs = (_multiplied(number) for number in cause.constants)
-        told += f" The reference {ours} at the end, the candidate {theirs}."
+        told += say(" The reference {} at the end, the candidate {}.", ours, theirs)
     return told, (
         "Divide the loss by the same number in both runs: compare the reduction (sum or mean), the division by the "
         "accumulated micro-batches and by the world size, and what a trainer divides by itself."
@@ -127,24 +134,30 @@ def _tell_factor(first: Suspect, cause: LossCause) -> tuple[str, str]:
 
 
 def _multiplied(number: float) -> str:
-    return "does not multiply it" if number == 1.0 else f"multiplies it by {wording.factor(number)}"
+    return "does not multiply it" if number == 1.0 else say("multiplies it by {}", wording.factor(number))
 
 
 def _tell_weights(first: Suspect, cause: LossCause) -> tuple[str, str]:
     shown = cause.losses[:TOLD]
     factors = [wording.factor(float(f"{each.factor:.4g}")) for each in shown]
-    rest = f" and in {len(cause.losses) - TOLD} more" if len(cause.losses) > TOLD else ""
-    told = (
-        f"{_begin(first)}. The micro-batches have other weights: their losses are {wording.listing(factors)} times the "
-        f"reference's (micro {wording.listing([str(each.micro) for each in shown])}{rest}), and so are the gradients "
-        "of the outputs, which agree."
+    rest = say(" and in {} more", len(cause.losses) - TOLD) if len(cause.losses) > TOLD else ""
+    told = say(
+        "{}. The micro-batches have other weights: their losses are {} times the reference's (micro {}{}), and so "
+        "are the gradients of the outputs, which agree.",
+        _begin(first),
+        wording.listing(factors),
+        wording.listing([str(each.micro) for each in shown]),
+        rest,
     )
     if cause.by_counts:
         counts = wording.listing([wording.count(each.counting) for each in shown])
         by, alike = ("reference", "candidate") if cause.by_counts > 0 else ("candidate", "reference")
-        told += (
-            f" {counts} of their targets count: the {by} weights each micro-batch by the targets that count in it, the "
-            f"{alike} does not."
+        told += say(
+            " {} of their targets count: the {} weights each micro-batch by the targets that count in it, the {} "
+            "does not.",
+            counts,
+            by,
+            alike,
         )
     return told, (
         "Weight micro-batches alike in both runs. For a mean over tokens divide the sum of the losses of all tokens by "
@@ -154,12 +167,14 @@ def _tell_weights(first: Suspect, cause: LossCause) -> tuple[str, str]:
 
 def _tell_counted(first: Suspect, cause: LossCause) -> tuple[str, str]:
     ours, theirs = cause.counting
-    told = (
-        f"{_begin(first)}. Outputs and targets agree, but {_number(ours)} targets count in the reference and "
-        f"{_number(theirs)} in the candidate"
+    told = say(
+        "{}. Outputs and targets agree, but {} targets count in the reference and {} in the candidate",
+        _begin(first),
+        _number(ours),
+        _number(theirs),
     )
     if cause.ignored[0] != cause.ignored[1]:
-        told += f", whose losses leave out the targets that are {cause.ignored[0]} and {cause.ignored[1]}"
+        told += say(", whose losses leave out the targets that are {} and {}", cause.ignored[0], cause.ignored[1])
     return f"{told}.", (
         "Give the loss of both runs one ignore_index, the one that padding has in the targets, and the same mask."
     )

@@ -10,6 +10,7 @@ from align.diagnosis import recompute_telling, telling
 from align.diagnosis.registry import rule
 from align.recomputing import Recomputing
 from align.records import Finding, Kind, Phase, Severity
+from align.sentences import joined, say
 
 CODE = "AL506"
 LABEL = "recompute-differs"
@@ -39,23 +40,37 @@ def find(walk: Walk) -> Iterator[Finding]:
     told = parting or found[-1]
     repeated = told.step.differing[0]
     key = repeated.first.key
-    sides = " and ".join(SIDES[one.side] for one in found if one.step.step == told.step.step)
+    sides = joined(" and ", (SIDES[one.side] for one in found if one.step.step == told.step.step))
     first = walk.first
     parts = ""
     if parting is not None and first is not None:
-        parts = (
-            f" The forward agrees; {telling.tensor(first.comparison.key)} of {telling.point(first.comparison.key)} is "
-            f"the first gradient that differs: {telling.amount(first.comparison)}."
+        parts = say(
+            " The forward agrees; {} of {} is the first gradient that differs: {}.",
+            telling.tensor(first.comparison.key),
+            telling.point(first.comparison.key),
+            telling.amount(first.comparison),
         )
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR if parting is not None else Severity.WARNING,
-        f"{telling.opening(key)}: an activation checkpoint of the {sides} computes {key.name} {key.slot} again in the "
-        f"backward, and {recompute_telling.how(repeated)}. {recompute_telling.so_many(told.step)}{parts}",
+        say(
+            "{}: an activation checkpoint of the {} computes {} {} again in the backward, and {}. {}{}",
+            telling.opening(key),
+            sides,
+            key.name,
+            key.slot,
+            recompute_telling.how(repeated),
+            recompute_telling.so_many(told.step),
+            parts,
+        ),
         recompute_telling.advice(repeated),
         telling.place_of(first.comparison.key if parting is not None and first is not None else key),
-        {**recompute_telling.evidence_of(told.step), "side": SIDES[told.side], "repeated": f"{key.name} {key.slot}"},
+        {
+            **recompute_telling.evidence_of(told.step),
+            "side": SIDES[told.side],
+            "repeated": say("{} {}", key.name, key.slot),
+        },
         {"step": key.step, "name": key.name, "slot": key.slot, "cause": repeated.cause, "side": SIDES[told.side]},
     )
 

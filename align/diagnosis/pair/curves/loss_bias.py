@@ -9,6 +9,7 @@ from align.comparison import Walk
 from align.diagnosis.pair.curves.loss_curves import uncaptured
 from align.diagnosis.registry import rule
 from align.records import Finding, Place, Severity
+from align.sentences import say
 
 CODE = "AL803"
 LABEL = "loss-bias"
@@ -24,9 +25,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"What was captured agrees ({wording.steps(walk.steps)}), but over the last quarter of "
-        f"{wording.plural(curves.count, 'step')} the loss of the candidate is {wording.percent(abs(curves.bias))} "
-        f"{'higher' if curves.bias > 0 else 'lower'} than that of the reference on average.",
+        say(
+            "What was captured agrees ({}), but over the last quarter of {} the loss of the candidate is {} {} than "
+            "that of the reference on average.",
+            wording.steps(walk.steps),
+            wording.plural(curves.count, "step"),
+            wording.percent(abs(curves.bias)),
+            "higher" if curves.bias > 0 else "lower",
+        ),
         "Compare the runs once more over later captured steps, and the reference with a second run of itself: a bias "
         "smaller than what the reference does to itself is none.",
         Place(phase="loss", name="loss"),

@@ -9,6 +9,7 @@ from align.comparison import Walk
 from align.curves import CurveComparison, compare_curves
 from align.diagnosis.registry import rule
 from align.records import Finding, Place, Severity
+from align.sentences import say
 
 CODE = "AL804"
 LABEL = "loss-diverges"
@@ -36,11 +37,22 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"What was captured agrees ({wording.steps(walk.steps)}), but from {wording.step(curves.apart)} on the loss of "
-        f"the candidate stays {side} that of the reference, at the end by {wording.percent(abs(curves.last))}.",
-        f"Capture both runs there with `align capture --steps {begin}:{curves.apart + 1} --every {AROUND // 4}` and "
-        "compare again. Where the data order, dropout or the number of devices differ, losses differ without a fault; "
-        "a second run of the reference shows by how much.",
+        say(
+            "What was captured agrees ({}), but from {} on the loss of the candidate stays {} that of the "
+            "reference, at the end by {}.",
+            wording.steps(walk.steps),
+            wording.step(curves.apart),
+            side,
+            wording.percent(abs(curves.last)),
+        ),
+        say(
+            "Capture both runs there with `align capture --steps {}:{} --every {}` and compare again. Where the "
+            "data order, dropout or the number of devices differ, losses differ without a fault; a second run of "
+            "the reference shows by how much.",
+            begin,
+            curves.apart + 1,
+            AROUND // 4,
+        ),
         Place(step=curves.apart, phase="loss", name="loss"),
         {"last": curves.last, "largest": curves.largest, "steps": curves.count},
         {"step": curves.apart, "last": curves.last},

@@ -9,6 +9,7 @@ from align.comparison import Walk
 from align.diagnosis.registry import rule
 from align.inspection.step_times import step_times
 from align.records import Finding, Place, Severity
+from align.sentences import say
 
 CODE = "AL805"
 LABEL = "step-time-cliff"
@@ -29,8 +30,15 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.NOTE,
-        f"From {wording.step(found.cliff)} on a step of the {side} takes {found.after:.3g} seconds, {found.before:.3g} "
-        f"before: {wording.factor(found.after / found.before)} times as long. Those of the other run do not change.",
+        say(
+            "From {} on a step of the {} takes {} seconds, {} before: {} times as long. Those of the other run do "
+            "not change.",
+            wording.step(found.cliff),
+            side,
+            f"{found.after:.3g}",
+            f"{found.before:.3g}",
+            wording.factor(found.after / found.before),
+        ),
         "Look at what begins there in that run only: an operator that runs on the CPU, memory that swaps or is "
         "compacted, a slower data source, heat, another program on the machine.",
         Place(step=found.cliff),

@@ -10,6 +10,7 @@ import numpy as np
 from align import sketch, wording
 from align.diagnosis import telling
 from align.pairing import Pair
+from align.sentences import say
 from align.tolerance import is_float
 
 LARGEST = 1 << 24
@@ -50,10 +51,10 @@ def batch_relation(pair: Pair) -> BatchRelation | None:
         return None
     factor, offset = found
     if not offset:
-        return BatchRelation(f"{wording.factor(factor)} times the reference's", NORMALISATION)
-    times = "" if math.isclose(factor, 1.0, rel_tol=UNEXPLAINED) else f"{wording.factor(factor)} times "
+        return BatchRelation(say("{} times the reference's", wording.factor(factor)), NORMALISATION)
+    times = "" if math.isclose(factor, 1.0, rel_tol=UNEXPLAINED) else say("{} times ", wording.factor(factor))
     sign = "+" if offset > 0 else "-"
-    return BatchRelation(f"{times}the reference's {sign} {abs(offset):.4g}", NORMALISATION)
+    return BatchRelation(say("{}the reference's {} {}", times, sign, f"{abs(offset):.4g}"), NORMALISATION)
 
 
 def _scaled_and_moved(pair: Pair) -> tuple[float, float] | None:

@@ -14,6 +14,7 @@ from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding, Phase
 from align.samples import SampleKind
+from align.sentences import say
 
 CODE = "AL205"
 LABEL = "data-differs"
@@ -26,18 +27,22 @@ def find(walk: Walk) -> Iterator[Finding]:
     if found is None or found.only_labels or _told_elsewhere(walk, found):
         return
     if found.key.phase is Phase.LOSS:
-        summary = (
-            f"{telling.opening(found.key)}: the logits agree, the targets handed to the loss differ. No module is to "
-            "blame."
+        summary = say(
+            "{}: the logits agree, the targets handed to the loss differ. No module is to blame.",
+            telling.opening(found.key),
         )
         advice = "Compare how both scripts make the targets: label shift, padding, ignored index, collation."
     else:
         names = list(dict.fromkeys(given.name_of(each.pair.key) for each in found.unequal))
         related = batch_relation(found.unequal[0].pair)
-        said = f": the candidate's {names[0]} is {related.words}" if related is not None else ""
-        summary = (
-            f"The batches of {wording.step(found.key.step)} differ ({wording.listing(names[:3], len(names))})"
-            f"{_how(found)}{said}; {given.unjudged(found)}."
+        said = say(": the candidate's {} is {}", names[0], related.words) if related is not None else ""
+        summary = say(
+            "The batches of {} differ ({}){}{}; {}.",
+            wording.step(found.key.step),
+            wording.listing(names[:3], len(names)),
+            _how(found),
+            said,
+            given.unjudged(found),
         )
         advice = related.advice if related is not None else _advice(walk, found)
     yield given.finding(walk, found, (CODE, LABEL), Words(summary, advice))
@@ -54,28 +59,32 @@ def _told_elsewhere(walk: Walk, found: Given) -> bool:
 def _how(found: Given) -> str:
     samples = found.samples
     if found.agreeing:
-        return f", while {wording.listing(found.agreeing[:3], len(found.agreeing))} agree"
+        return say(", while {} agree", wording.listing(found.agreeing[:3], len(found.agreeing)))
     if found.loaders_agree:
         return ", while the DataLoaders hand out equal ones"
     if found.kind is SampleKind.GAPS:
         changed = max(samples.missing, samples.extra)
-        return f" in {wording.count(changed)} of {wording.plural(samples.total, 'sample')}, the others stand in order"
+        return say(
+            " in {} of {}, the others stand in order", wording.count(changed), wording.plural(samples.total, "sample")
+        )
     return ""
 
 
 def _advice(walk: Walk, found: Given) -> str:
     if found.agreeing:
         names = wording.listing(list(dict.fromkeys(given.name_of(each.pair.key) for each in found.unequal))[:3])
-        return (
-            f"The samples are the same, {names} was made otherwise from them: compare how both scripts collate, pad, "
-            "pack and mask (attention mask, position ids, segment ids)."
+        return say(
+            "The samples are the same, {} was made otherwise from them: compare how both scripts collate, pad, pack "
+            "and mask (attention mask, position ids, segment ids).",
+            names,
         )
     if found.loaders_agree:
         return (
             "Compare what the scripts do to a batch between the DataLoader and the model: normalisation, augmentation "
             "on the device, noise, masks."
         )
-    return (
-        f"Feed both runs the same batches: {given.taking(walk)}set the same sampler seed, number of workers, shuffling "
-        "and preprocessing. Look at the first differing batch with `align show`."
+    return say(
+        "Feed both runs the same batches: {}set the same sampler seed, number of workers, shuffling and "
+        "preprocessing. Look at the first differing batch with `align show`.",
+        given.taking(walk),
     )

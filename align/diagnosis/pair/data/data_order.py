@@ -13,6 +13,7 @@ from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
 from align.samples import SampleKind
+from align.sentences import say
 
 CODE = "AL203"
 LABEL = "data-order"
@@ -35,10 +36,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         found,
         (CODE, LABEL),
         Words(
-            f"{sentence}; {given.unjudged(found)}.{given.tell_settings(settings)}",
-            f"Feed both runs the same batches: {given.taking(walk)}{settled}"
-            "before the DataLoader is read (torch.manual_seed, `generator=` of the DataLoader, or "
-            f"`align capture --seed 1` where the script sets no seed).{'' if settings else listed}",
+            say("{}; {}.{}", sentence, given.unjudged(found), given.tell_settings(settings)),
+            say(
+                "Feed both runs the same batches: {}{}before the DataLoader is read (torch.manual_seed, "
+                "`generator=` of the DataLoader, or `align capture --seed 1` where the script sets no seed).{}",
+                given.taking(walk),
+                settled,
+                "" if settings else listed,
+            ),
         ),
         {"loader_settings": {name: list(pair) for name, pair in settings.items()}},
     )
@@ -53,26 +58,35 @@ def _may_choose(walk: Walk, found: Given, settings: Mapping[str, object]) -> boo
 def _sentence(found: Given, *, known: bool) -> str:
     """What is known of the order, empty where nothing says that only the order differs."""
     samples = found.samples
-    since = f"from {wording.step(found.key.step)} on"
+    since = say("from {} on", wording.step(found.key.step))
     if found.kind is SampleKind.ORDER_IN_BATCH:
-        return (
-            f"The batches hold the same samples in another order: {wording.count(samples.moved)} of "
-            f"{wording.count(samples.total)} stand elsewhere in their batch in {wording.steps(found.steps)}"
+        return say(
+            "The batches hold the same samples in another order: {} of {} stand elsewhere in their batch in {}",
+            wording.count(samples.moved),
+            wording.count(samples.total),
+            wording.steps(found.steps),
         )
     if found.kind is SampleKind.ORDER and samples.whole:
-        return (
-            f"The runs read the same {wording.plural(samples.total, 'sample')} in {wording.steps(found.steps)}, in "
-            f"another order {since}"
+        return say(
+            "The runs read the same {} in {}, in another order {}",
+            wording.plural(samples.total, "sample"),
+            wording.steps(found.steps),
+            since,
         )
     if found.kind is SampleKind.ORDER:
-        return (
-            f"The runs read the data in another order {since}: {wording.count(samples.common)} of the candidate's "
-            f"{wording.plural(samples.total, 'sample')} in {wording.steps(found.steps)} are among the reference's, at "
-            "other places"
+        return say(
+            "The runs read the data in another order {}: {} of the candidate's {} in {} are among the reference's, "
+            "at other places",
+            since,
+            wording.count(samples.common),
+            wording.plural(samples.total, "sample"),
+            wording.steps(found.steps),
         )
     if known and found.samples.kind is SampleKind.OTHER and not found.only_labels and not found.agreeing:
-        return (
-            f"The runs read other samples of one dataset {since}: none of the candidate's "
-            f"{wording.count(samples.total)} in {wording.steps(found.steps)} is among the reference's"
+        return say(
+            "The runs read other samples of one dataset {}: none of the candidate's {} in {} is among the reference's",
+            since,
+            wording.count(samples.total),
+            wording.steps(found.steps),
         )
     return ""

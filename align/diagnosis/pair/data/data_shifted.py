@@ -12,6 +12,7 @@ from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
 from align.samples import SampleKind
+from align.sentences import say
 
 CODE = "AL206"
 LABEL = "data-shifted"
@@ -30,12 +31,24 @@ def find(walk: Walk) -> Iterator[Finding]:
         found,
         (CODE, LABEL),
         Words(
-            f"The {first} is {_distance(found)} ahead of the {second} in the same data: "
-            f"{wording.plural(found.samples.overlap, 'sample')} of {wording.steps(found.steps)} agree when moved by "
-            f"that; {given.unjudged(found)}.",
-            f"Look for a batch that the {first} draws before it trains (a sanity check, the shape of an example, a "
-            f"warm-up), or for a resumed {first} that skips other batches than the {second}. To compare the models "
-            f"as they are, {given.taking(walk).removesuffix('; or ') or 'let both begin at one sample'}.",
+            say(
+                "The {} is {} ahead of the {} in the same data: {} of {} agree when moved by that; {}.",
+                first,
+                _distance(found),
+                second,
+                wording.plural(found.samples.overlap, "sample"),
+                wording.steps(found.steps),
+                given.unjudged(found),
+            ),
+            say(
+                "Look for a batch that the {} draws before it trains (a sanity check, the shape of an example, a "
+                "warm-up), or for a resumed {} that skips other batches than the {}. To compare the models as they "
+                "are, {}.",
+                first,
+                first,
+                second,
+                given.taking(walk).removesuffix("; or ") or "let both begin at one sample",
+            ),
         ),
         {"ahead": first, "by_samples": abs(found.samples.shift), "overlap": found.samples.overlap},
     )
@@ -46,5 +59,5 @@ def _distance(found: Given) -> str:
     shift = abs(found.samples.shift)
     if found.batch and shift % found.batch == 0:
         batches = wording.plural(shift // found.batch, "batch", "batches")
-        return f"{batches} ({wording.plural(shift, 'sample')})"
+        return say("{} ({})", batches, wording.plural(shift, "sample"))
     return wording.plural(shift, "sample")

@@ -11,6 +11,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.forward import forward_cause
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Origin, Phase, Severity, TensorRecord
+from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL204"
@@ -41,8 +42,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: {key.name} drops other elements in each run ({wording.percent(shares[0])} and "
-        f"{wording.percent(shares[1])} are zero), so all that follows differs. No module is to blame.",
+        say(
+            "{}: {} drops other elements in each run ({} and {} are zero), so all that follows differs. No module "
+            "is to blame.",
+            telling.opening(key),
+            key.name,
+            wording.percent(shares[0]),
+            wording.percent(shares[1]),
+        ),
         "Capture both runs with `align capture --no-dropout`, or set the dropout rate to 0: two kinds of device never "
         "draw the same mask.",
         telling.place_of(key),
@@ -57,9 +64,16 @@ def _inside(first: Suspect, rate: float) -> Finding:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs "
-        f"({telling.amount(first.comparison)}). {key.name} drops elements inside at a rate of {rate:g}, and two kinds "
-        "of device never draw the same mask: whether anything else in it differs cannot be told before dropout is off.",
+        say(
+            "{}: {} is the first tensor that differs ({}). {} drops elements inside at a rate of {}, and two kinds "
+            "of device never draw the same mask: whether anything else in it differs cannot be told before dropout "
+            "is off.",
+            telling.opening(key),
+            telling.tensor(key),
+            telling.amount(first.comparison),
+            key.name,
+            f"{rate:g}",
+        ),
         "Capture both runs with `align capture --no-dropout`, or set the dropout rate to 0.",
         telling.place_of(key),
         telling.evidence_of(first.comparison) | {"rate": rate},

@@ -11,6 +11,7 @@ from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
 from align.samples import SampleKind
+from align.sentences import say
 
 CODE = "AL208"
 LABEL = "duplicate-samples"
@@ -34,11 +35,21 @@ def find(walk: Walk) -> Iterator[Finding]:
         found,
         (CODE, LABEL),
         Words(
-            f"The {side} trains on {wording.plural(number, 'sample')} again that the {other} reads once, of "
-            f"{wording.count(samples.total)} in {wording.steps(found.steps)}; {given.unjudged(found)}."
-            f"{given.tell_settings(settings)}",
-            f"{_cause(walk, 0 if side == 'reference' else 1)} To compare the models as they are, "
-            f"{given.taking(walk).removesuffix('; or ') or 'read each sample once in both runs'}.",
+            say(
+                "The {} trains on {} again that the {} reads once, of {} in {}; {}.{}",
+                side,
+                wording.plural(number, "sample"),
+                other,
+                wording.count(samples.total),
+                wording.steps(found.steps),
+                given.unjudged(found),
+                given.tell_settings(settings),
+            ),
+            say(
+                "{} To compare the models as they are, {}.",
+                _cause(walk, 0 if side == "reference" else 1),
+                given.taking(walk).removesuffix("; or ") or "read each sample once in both runs",
+            ),
         ),
         {"side": side, "repeated": number, "loader_settings": {name: list(pair) for name, pair in settings.items()}},
     )
@@ -48,9 +59,10 @@ def _cause(walk: Walk, side: int) -> str:
     loaders = (walk.reference, walk.candidate)[side].loaders
     workers = loaders[0].get("num_workers") if loaders else None
     if loaders and loaders[0].get("length") is None and isinstance(workers, int) and workers > 1:
-        return (
-            f"Each of the {workers} workers reads the whole IterableDataset unless the dataset gives it a part "
-            "(torch.utils.data.get_worker_info())."
+        return say(
+            "Each of the {} workers reads the whole IterableDataset unless the dataset gives it a part "
+            "(torch.utils.data.get_worker_info()).",
+            workers,
         )
     return (
         "Look at the sampler: with replacement, padded to a multiple of the ranks, or a dataset whose index gives one "

@@ -19,6 +19,7 @@ from align.labels_moved import LabelShift, label_shift
 from align.pairing import LOADER, Pair
 from align.records import Finding, Kind, Phase, Severity, TensorKey, TensorRecord
 from align.samples import SampleKind, SampleRelation, relate_samples
+from align.sentences import joined, say
 from align.tolerance import is_float
 
 LABEL_NAMES = frozenset({"label", "labels", "target", "targets", "y"})
@@ -105,7 +106,7 @@ def first_difference(walk: Walk) -> Given | None:
 
 def name_of(key: TensorKey) -> str:
     """`tokens`, or `images value.0` where it is a part of an argument."""
-    return key.name if key.slot == "value" else f"{key.name} {key.slot}"
+    return key.name if key.slot == "value" else say("{} {}", key.name, key.slot)
 
 
 def _is_label(key: TensorKey) -> bool:
@@ -187,7 +188,7 @@ def parts_here(walk: Walk, given: Given) -> bool:
 
 def unjudged(given: Given) -> str:
     """`the model was not judged from there on`."""
-    return f"the model was not judged{' from there on' if given.key.step else ''}"
+    return say("the model was not judged{}", " from there on" if given.key.step else "")
 
 
 def loader_settings(walk: Walk, names: Sequence[str] = ORDER_SETTINGS) -> dict[str, tuple[Any, Any]]:
@@ -216,15 +217,15 @@ def tell_settings(settings: Mapping[str, tuple[Any, Any]]) -> str:
     if not settings:
         return ""
     parts = [
-        f"{SETTING_WORDS.get(name, name.replace('_', ' '))} {_told(ours)} and {_told(theirs)}"
+        say("{} {} and {}", SETTING_WORDS.get(name, name.replace("_", " ")), _told(ours), _told(theirs))
         for name, (ours, theirs) in settings.items()
     ]
-    return f" The DataLoaders are set differently: {wording.listing(parts)}."
+    return say(" The DataLoaders are set differently: {}.", wording.listing(parts))
 
 
 def _told(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {one}" for name, one in value.items())
+        return joined(", ", (say("{} {}", name, one) for name, one in value.items()))
     return "none" if value is None else str(value)
 
 

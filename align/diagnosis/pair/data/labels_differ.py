@@ -12,6 +12,7 @@ from align.diagnosis.pair.data.given import Given
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding, Phase
+from align.sentences import say
 
 CODE = "AL207"
 LABEL = "labels-differ"
@@ -23,7 +24,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     found = given.first_difference(walk)
     if found is None or not found.only_labels:
         return
-    what = "the targets handed to the loss" if found.key.phase is Phase.LOSS else f"the labels ({_names(found)})"
+    what = "the targets handed to the loss" if found.key.phase is Phase.LOSS else say("the labels ({})", _names(found))
     agreeing = "the logits agree" if given.parts_here(walk, found) and found.key.phase is Phase.LOSS else ""
     agreeing = agreeing or "the other inputs agree"
     moved = found.labels
@@ -33,7 +34,9 @@ def find(walk: Walk) -> Iterator[Finding]:
         found,
         (CODE, LABEL),
         Words(
-            f"{telling.opening(found.key)}: {agreeing}, {what} differ{_moved(found)}. No module is to blame.",
+            say(
+                "{}: {}, {} differ{}. No module is to blame.", telling.opening(found.key), agreeing, what, _moved(found)
+            ),
             _advice(found),
         ),
         {"labels": evidence},
@@ -49,11 +52,15 @@ def _moved(found: Given) -> str:
     if moved is None:
         return ""
     ahead = "later" if moved.by > 0 else "earlier"
-    share = f"{wording.count(moved.agreeing)} of {wording.count(moved.compared)}"
-    places = "one place" if abs(moved.by) == 1 else f"{abs(moved.by)} places"
-    return (
-        f": they are shifted by {places} along the sequence (the candidate's are those that stand {places} {ahead} in "
-        f"the reference, {share} agree)"
+    share = say("{} of {}", wording.count(moved.agreeing), wording.count(moved.compared))
+    places = "one place" if abs(moved.by) == 1 else say("{} places", abs(moved.by))
+    return say(
+        ": they are shifted by {} along the sequence (the candidate's are those that stand {} {} in the reference, "
+        "{} agree)",
+        places,
+        places,
+        ahead,
+        share,
     )
 
 

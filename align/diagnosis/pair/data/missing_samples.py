@@ -11,6 +11,7 @@ from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
 from align.samples import SampleKind
+from align.sentences import say
 
 CODE = "AL209"
 LABEL = "missing-samples"
@@ -32,12 +33,23 @@ def find(walk: Walk) -> Iterator[Finding]:
         found,
         (CODE, LABEL),
         Words(
-            f"The {side} leaves out {wording.plural(number, 'sample')} that the {other} trains on in "
-            f"{wording.steps(found.steps)}, the {wording.count(samples.overlap)} others stand in the same order; "
-            f"{given.unjudged(found)}.{given.tell_settings(given.loader_settings(walk))}",
-            f"Look for what passes samples over in the {side} alone: a filter (length, empty text, images that cannot "
-            f"be read), drop_last, a part of the data that a worker or rank gets. To compare the models as they are, "
-            f"{given.taking(walk).removesuffix('; or ') or 'give both runs the same files'}.",
+            say(
+                "The {} leaves out {} that the {} trains on in {}, the {} others stand in the same order; {}.{}",
+                side,
+                wording.plural(number, "sample"),
+                other,
+                wording.steps(found.steps),
+                wording.count(samples.overlap),
+                given.unjudged(found),
+                given.tell_settings(given.loader_settings(walk)),
+            ),
+            say(
+                "Look for what passes samples over in the {} alone: a filter (length, empty text, images that "
+                "cannot be read), drop_last, a part of the data that a worker or rank gets. To compare the models "
+                "as they are, {}.",
+                side,
+                given.taking(walk).removesuffix("; or ") or "give both runs the same files",
+            ),
         ),
         {"side": side, "missing": number},
     )

@@ -14,6 +14,7 @@ from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Finding, Phase, Severity, TensorKey
 from align.samples import SampleKind
+from align.sentences import say
 
 CODE = "AL202"
 LABEL = "rng-mismatch"
@@ -52,19 +53,27 @@ def find(walk: Walk) -> Iterator[Finding]:
     step = min(one.step for one in parted)
     first = [one for one in parted if one.step == step]
     agreed = max((one.agreed for one in first if one.agreed is not None), default=None)
-    since = f"before {wording.step(step)}" if agreed is None else f"after {wording.step(agreed)} has begun"
+    since = say("before {}", wording.step(step)) if agreed is None else say("after {} has begun", wording.step(agreed))
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        f"The seeds agree, but the generator{'' if len(first) == 1 else 's'} of "
-        f"{wording.listing([WORDS.get(one.name, one.name) for one in first])} differ"
-        f"{'s' if len(first) == 1 else ''} as {wording.step(step)} begins: {since} one run draws numbers that the "
-        f"other does not. {random.words}. No module is to blame.",
-        "Look for what only one script draws: `iter(loader)` takes a number from torch's generator unless the "
-        "DataLoader has a `generator=` of its own; so do an initialisation, a sanity check, an augmentation. `align "
-        "capture --phases rng,input --steps 0:` shows in which step the states part. "
-        f"{telling.same_start_advice(walk)}".rstrip(),
+        say(
+            "The seeds agree, but the generator{} of {} differ{} as {} begins: {} one run draws numbers that the "
+            "other does not. {}. No module is to blame.",
+            "" if len(first) == 1 else "s",
+            wording.listing([WORDS.get(one.name, one.name) for one in first]),
+            "s" if len(first) == 1 else "",
+            wording.step(step),
+            since,
+            random.words,
+        ),
+        say(
+            "Look for what only one script draws: `iter(loader)` takes a number from torch's generator unless the "
+            "DataLoader has a `generator=` of its own; so do an initialisation, a sanity check, an augmentation. "
+            "`align capture --phases rng,input --steps 0:` shows in which step the states part. {}",
+            telling.same_start_advice(walk),
+        ).rstrip(),
         telling.place_of(random.key),
         {"generators": {one.name: {"differs_at": one.step, "agreed_at": one.agreed} for one in parted}},
         {"generators": [one.name for one in first], "step": step, "agreed": agreed},
@@ -77,15 +86,15 @@ def _random_difference(walk: Walk) -> Random | None:
         return None
     key = walk.first.comparison.key
     if zero_shares(walk) is not None:
-        return Random(key, f"{telling.opening(key)}: {key.name} then drops other elements")
+        return Random(key, say("{}: {} then drops other elements", telling.opening(key), key.name))
     if rate_inside(walk):
-        return Random(key, f"{telling.opening(key)}: {key.name} then drops other elements inside")
+        return Random(key, say("{}: {} then drops other elements inside", telling.opening(key), key.name))
     found = given.first_difference(walk)
     if found is None or not given.parts_here(walk, found) or found.kind not in RANDOM_ORDER:
         return None
     if given.loader_settings(walk):
         return None  # Loaders that are set otherwise need no other draw.
-    return Random(key, f"The data come in another order from {wording.step(key.step)} on")
+    return Random(key, say("The data come in another order from {} on", wording.step(key.step)))
 
 
 def _parted(walk: Walk) -> list[Parted]:

@@ -15,6 +15,7 @@ from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Comparison, Finding, Phase, Place, Severity
 from align.samples import SampleKind
+from align.sentences import say
 from align.tolerance import is_float
 
 CODE = "AL201"
@@ -36,9 +37,9 @@ def find(walk: Walk) -> Iterator[Finding]:
     seeds = _telling_seeds(walk, drawn_again=drawn_again)
     if not drawn_again and not seeds:
         return
-    what = [f"the {name} is {ours} and {theirs}" for name, (ours, theirs) in seeds.items()]
+    what = [say("the {} is {} and {}", name, ours, theirs) for name, (ours, theirs) in seeds.items()]
     if drawn_again:
-        what.insert(0, f"the initial weights look like two draws of one distribution{_though(walk, seeds)}")
+        what.insert(0, say("the initial weights look like two draws of one distribution{}", _though(walk, seeds)))
     only_states = bool(seeds) and all(name.startswith(STATE_OF) for name in seeds)
     severity = _severity(walk, drawn_again=drawn_again, only_states=only_states)
     blame = "; no module can be blamed before the seeds agree" if severity is Severity.ERROR else ""
@@ -46,10 +47,13 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         severity,
-        f"The runs draw different random numbers ({wording.listing(what)}){blame}.",
-        "Seed both runs the same, before the model is built and the data are shuffled: torch.manual_seed, random.seed "
-        "and numpy.random.seed in the script, or `align capture --seed 1` where the script sets no seed. Devices draw "
-        f"different numbers from one seed. {telling.same_start_advice(walk)}".rstrip(),
+        say("The runs draw different random numbers ({}){}.", wording.listing(what), blame),
+        say(
+            "Seed both runs the same, before the model is built and the data are shuffled: torch.manual_seed, "
+            "random.seed and numpy.random.seed in the script, or `align capture --seed 1` where the script sets no "
+            "seed. Devices draw different numbers from one seed. {}",
+            telling.same_start_advice(walk),
+        ).rstrip(),
         telling.place_of(walk.first.comparison.key) if walk.first is not None and drawn_again else Place(),
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
@@ -105,17 +109,17 @@ def _telling_seeds(walk: Walk, *, drawn_again: bool) -> dict[str, tuple[object, 
     differing = {name: (ours[name], theirs[name]) for name in ours if name in theirs and ours[name] != theirs[name]}
     seeds = {name: pair for name, pair in differing.items() if not name.endswith(STATE)}
     if seeds:
-        return {name if "seed" in name else f"{name} seed": pair for name, pair in seeds.items()}
+        return {name if "seed" in name else say("{} seed", name): pair for name, pair in seeds.items()}
     if drawn_again or not _batch_differs(walk):
         return {}
-    return {f"{STATE_OF}{name.removesuffix(STATE)}": pair for name, pair in differing.items()}
+    return {say("{}{}", STATE_OF, name.removesuffix(STATE)): pair for name, pair in differing.items()}
 
 
 def _though(walk: Walk, seeds: Mapping[str, object]) -> str:
     """A remark on seeds that agree all the same: one run has drawn more before, or on another kind of device."""
     ours, theirs = walk.reference.seeds.get("torch"), walk.candidate.seeds.get("torch")
     return (
-        f", though the last seed of torch is {ours} in both"
+        say(", though the last seed of torch is {} in both", ours)
         if not seeds and ours is not None and ours == theirs
         else ""
     )

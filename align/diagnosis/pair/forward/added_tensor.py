@@ -10,6 +10,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.multiples import Multiple, find_multiple
 from align.records import Kind, Phase
+from align.sentences import say
 
 
 @lru_cache(maxsize=1)
@@ -32,28 +33,29 @@ def told(walk: Walk) -> str:
     key, source = first.comparison.key, found.source
     if key.phase in {Phase.GRADIENT, Phase.UPDATE}:
         return _told_of_parameter(found, key.slot, key.step, key.phase)
-    what = f"its own {source.key.slot}" if found.own else telling.tensor(source.key)
+    what = say("its own {}", source.key.slot) if found.own else telling.tensor(source.key)
     residual = "the gradient of a residual" if key.phase is Phase.BACKWARD else "a residual"
     if found.once_more:
-        twice = f": {residual} is counted twice" if found.contained or key.phase is Phase.BACKWARD else ""
-        return f" It is the reference's with {what} added once more{twice}."
+        twice = say(": {} is counted twice", residual) if found.contained or key.phase is Phase.BACKWARD else ""
+        return say(" It is the reference's with {} added once more{}.", what, twice)
     if found.once_less:
-        return f" It is the reference's without {what}, which is not added: {residual} is missing."
-    return f" The difference is {wording.factor(found.factor)} times {what}."
+        return say(" It is the reference's without {}, which is not added: {} is missing.", what, residual)
+    return say(" The difference is {} times {}.", wording.factor(found.factor), what)
 
 
 def _told_of_parameter(found: Multiple, slot: str, step: int, phase: Phase) -> str:
     source = found.source.key
     if source.phase in {Phase.INIT, Phase.PARAM}:
-        return (
-            f" The difference is {wording.factor(found.factor)} times {slot} itself, as a weight decay that is added "
-            "to the gradient makes it."
+        return say(
+            " The difference is {} times {} itself, as a weight decay that is added to the gradient makes it.",
+            wording.factor(found.factor),
+            slot,
         )
-    where = f"micro-step {source.micro}" if source.step == step else wording.step(source.step)
-    how = "" if found.once_more else f"{wording.factor(found.factor)} times "
+    where = say("micro-step {}", source.micro) if source.step == step else wording.step(source.step)
+    how = "" if found.once_more else say("{} times ", wording.factor(found.factor))
     what = "after backward" if phase is Phase.GRADIENT else "as the optimizer took it"
     end = " It was not cleared before the next backward." if found.once_more else ""
-    return f" The difference is {how}the gradient of {where} ({what}).{end}"
+    return say(" The difference is {}the gradient of {} ({}).{}", how, where, what, end)
 
 
 def advice(walk: Walk) -> str:
@@ -64,14 +66,18 @@ def advice(walk: Walk) -> str:
     key = first.comparison.key
     code = telling.code_name(telling.blamed(first))
     if key.phase is Phase.FORWARD:
-        return (
-            f"See which operators of {code} add {telling.tensor(found.source.key)} themselves (kernels that are fused "
-            f"with a residual do), and let one place alone add it. {telling.capture_advice(key.name)}"
+        return say(
+            "See which operators of {} add {} themselves (kernels that are fused with a residual do), and let one "
+            "place alone add it. {}",
+            code,
+            telling.tensor(found.source.key),
+            telling.capture_advice(key.name),
         )
     if key.phase is Phase.BACKWARD:
-        return (
-            f"See whether the backward of {key.name} adds the gradient of a residual that the code around it adds too. "
-            f"{telling.capture_advice(key.name)}"
+        return say(
+            "See whether the backward of {} adds the gradient of a residual that the code around it adds too. {}",
+            key.name,
+            telling.capture_advice(key.name),
         )
     if found.source.key.phase in {Phase.GRADIENT, Phase.UPDATE} and found.once_more:
         return "Call optimizer.zero_grad before each backward that begins a step, in both runs."

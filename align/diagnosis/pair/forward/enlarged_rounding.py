@@ -7,6 +7,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.flow import is_output
 from align.records import Comparison, Finding, Phase, Severity, Status
+from align.sentences import say
 from align.tolerance import EQUAL_ULPS, PRECISIONS
 
 LARGE = 0.01
@@ -48,8 +49,12 @@ def _finding(output: Comparison, inputs: list[Comparison], code: str, label: str
     given = max(inputs, key=lambda each: each.relative_l2 or 0.0)
     reach, spacing = _spacing(given)
     apart = (
-        f" {given.key.slot} reaches {wording.value(reach)}, where neighbouring numbers are {wording.value(spacing)} "
-        "apart."
+        say(
+            " {} reaches {}, where neighbouring numbers are {} apart.",
+            given.key.slot,
+            wording.value(reach),
+            wording.value(spacing),
+        )
         if spacing >= FAR_APART
         else ""
     )
@@ -57,19 +62,31 @@ def _finding(output: Comparison, inputs: list[Comparison], code: str, label: str
         code,
         label,
         Severity.NOTE,
-        f"{telling.opening(key)}: {key.name} makes a relative L2 difference of {wording.relative(error)} of one of at "
-        f"most {wording.relative(max(given.relative_l2 or 0.0, output.unit))} in its input. It enlarges rounding: what "
-        f"it is given is ill-conditioned, and no operator is wrong.{apart} What is made of it, NaN too, may differ "
-        "between any two devices.",
-        f"Make what enters {key.name} smaller: reduce an angle to one turn before it is scaled, take the product in "
-        "fp64, or subtract what is common before it is rounded.",
+        say(
+            "{}: {} makes a relative L2 difference of {} of one of at most {} in its input. It enlarges rounding: "
+            "what it is given is ill-conditioned, and no operator is wrong.{} What is made of it, NaN too, may "
+            "differ between any two devices.",
+            telling.opening(key),
+            key.name,
+            wording.relative(error),
+            wording.relative(max(given.relative_l2 or 0.0, output.unit)),
+            apart,
+        ),
+        say(
+            "Make what enters {} smaller: reduce an angle to one turn before it is scaled, take the product in "
+            "fp64, or subtract what is common before it is rounded.",
+            key.name,
+        ),
         telling.place_of(key),
         {
-            "relative_l2": error, "relative_l2_of_input": given.relative_l2, "largest_input": reach,
-            "spacing": spacing, "ill_conditioned": True,
+            "relative_l2": error,
+            "relative_l2_of_input": given.relative_l2,
+            "largest_input": reach,
+            "spacing": spacing,
+            "ill_conditioned": True,
         },
         {"step": key.step, "name": key.name, "slot": key.slot, "relative_l2": error, "spacing": spacing},
-    )  # fmt: skip
+    )
 
 
 def _spacing(given: Comparison) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.backward import backward_cause, unreduced
 from align.diagnosis.registry import rule
 from align.records import Finding, Phase, Severity
+from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL407"
@@ -38,7 +39,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             LABEL,
             Severity.WARNING,
             _summary(suspect, telling.users_of(walk, suspect)),
-            f"Mend the first difference, capture again and compare: what is told of {places} is less sure.",
+            say("Mend the first difference, capture again and compare: what is told of {} is less sure.", places),
             telling.place_of(key, telling.blamed(suspect)),
             telling.evidence_of(suspect.comparison) | _known_of(walk, suspect),
             {**telling.arguments_of(suspect), "number": number, "of": len(found)},
@@ -61,8 +62,11 @@ def _summary(suspect: Suspect, users: Sequence[str]) -> str:
     comparison = suspect.comparison
     key = comparison.key
     much = telling.amount(comparison) + telling.relation(comparison, suspect.scale)
-    where = "" if telling.is_module(suspect) else f" It is made by {telling.maker(suspect, users)}."
-    return (
-        f"Another difference starts in {telling.point(key)}, at {telling.tensor(key)}: {much}, beyond what it inherits "
-        f"from the first.{where}"
+    where = "" if telling.is_module(suspect) else say(" It is made by {}.", telling.maker(suspect, users))
+    return say(
+        "Another difference starts in {}, at {}: {}, beyond what it inherits from the first.{}",
+        telling.point(key),
+        telling.tensor(key),
+        much,
+        where,
     )

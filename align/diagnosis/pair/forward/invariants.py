@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from align import wording
 from align.pairing import Pair
 from align.records import Comparison, TensorRecord
+from align.sentences import say
 
 KEPT = 16.0
 """What is kept is kept within so many unit roundoffs; norms and sums are those of the file, in float32 or better."""
@@ -30,9 +31,10 @@ def _length(comparison: Comparison, inputs: Sequence[Pair]) -> str:
         ratios = _ratio(pair.reference, comparison.reference), _ratio(pair.candidate, comparison.candidate)
         kept, off = (abs(ratio - 1.0) if ratio is not None else math.nan for ratio in ratios)
         if kept <= KEPT * comparison.unit and off > BROKEN * KEPT * comparison.unit:
-            return (
-                f" It keeps the length of {pair.key.slot} in the reference; in the candidate it makes it "
-                f"{wording.factor(ratios[1] or 0.0)} times as long."
+            return say(
+                " It keeps the length of {} in the reference; in the candidate it makes it {} times as long.",
+                pair.key.slot,
+                wording.factor(ratios[1] or 0.0),
             )
     return ""
 
@@ -50,7 +52,7 @@ def _row_sums(comparison: Comparison) -> str:
         return ""
     if abs(sums[1] - 1.0) <= BROKEN * KEPT * comparison.unit:
         return ""
-    return f" Its rows sum to 1 in the reference, and to {wording.value(sums[1])} on average in the candidate."
+    return say(" Its rows sum to 1 in the reference, and to {} on average in the candidate.", wording.value(sums[1]))
 
 
 def _mean_sum(record: TensorRecord) -> float | None:
@@ -70,7 +72,9 @@ def _zeros(comparison: Comparison) -> str:
     # Small shares underflow to zero in one kernel and not in another; masks are more than that.
     if min(ours.zeros, theirs.zeros) == 0 or abs(ours.zeros - theirs.zeros) < ours.count // 100:
         return ""
-    return (
-        f" {ours.zeros} of its {ours.count} elements are zero in the reference and {theirs.zeros} in the candidate: "
-        "other elements are masked."
+    return say(
+        " {} of its {} elements are zero in the reference and {} in the candidate: other elements are masked.",
+        ours.zeros,
+        ours.count,
+        theirs.zeros,
     )

@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.forward import forward_cause, wrong_elements
 from align.diagnosis.registry import rule
 from align.records import Finding, Origin, Phase, Severity
+from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL404"
@@ -35,8 +36,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(comparison.key)}: {telling.tensor(comparison.key)} is the first tensor that differs "
-        f"({telling.amount(comparison)}).{wrong_elements.told(walk.wrong_part)} {_meaning(walk, first)}",
+        say(
+            "{}: {} is the first tensor that differs ({}).{} {}",
+            telling.opening(comparison.key),
+            telling.tensor(comparison.key),
+            telling.amount(comparison),
+            wrong_elements.told(walk.wrong_part),
+            _meaning(walk, first),
+        ),
         _advice(walk, first),
         telling.place_of(comparison.key),
         evidence,
@@ -51,10 +58,12 @@ def _meaning(walk: Walk, first: Suspect) -> str:
     if run[1] - run[0] == 1:
         looks = "That is what a bit that flipped looks like, or memory that something else wrote"
     if _was_the_same(first):
-        return f"In the reference it is the very tensor that {first.sibling or 'an earlier module'} gave. {looks}."
+        return say(
+            "In the reference it is the very tensor that {} gave. {}.", first.sibling or "an earlier module", looks
+        )
     if key.phase in {Phase.GRADIENT, Phase.UPDATE}:
         buffer = " (a gradient buffer before its stream was done, for example)" if run[1] - run[0] > 1 else ""
-        return f"What it is made from agrees. {looks}{buffer}."
+        return say("What it is made from agrees. {}{}.", looks, buffer)
     return f"{looks}."
 
 
@@ -66,12 +75,15 @@ def _was_the_same(first: Suspect) -> bool:
 
 def _advice(walk: Walk, first: Suspect) -> str:
     device = walk.candidate.device_type
-    how = f"with {BLOCKING[device]}" if device in BLOCKING else f"with {ANY_BLOCKING}"
+    how = say("with {}", BLOCKING[device]) if device in BLOCKING else say("with {}", ANY_BLOCKING)
     count = walk.wrong_part.count if walk.wrong_part is not None else 0
-    return (
-        f"Repeat the candidate {how}: if {wording.plural(count, 'element')} then agree{'s' if count == 1 else ''}, "
-        "look for a buffer that is used again before its stream is done (communication, prefetching, custom "
-        "operators). Watching slows a run and can hide such a race: repeat the capture several times. Else look for "
-        f"code that treats a part of {first.comparison.key.slot} of {first.comparison.key.name} otherwise (a shard, a "
-        "mask)."
+    return say(
+        "Repeat the candidate {}: if {} then agree{}, look for a buffer that is used again before its stream is "
+        "done (communication, prefetching, custom operators). Watching slows a run and can hide such a race: repeat "
+        "the capture several times. Else look for code that treats a part of {} of {} otherwise (a shard, a mask).",
+        how,
+        wording.plural(count, "element"),
+        "s" if count == 1 else "",
+        first.comparison.key.slot,
+        first.comparison.key.name,
     )

@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.forward.repeats import first_unequal, is_repeat
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Phase, Severity
+from align.sentences import say
 from align.tolerance import LIMIT
 
 CODE = "AL405"
@@ -31,17 +32,34 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.NOTE if walk.first is None else Severity.WARNING,
-        f"Both files are of one run, repeated on one device: all is equal to the last bit up to {telling.point(key)}, "
-        f"where {telling.tensor(key)} differs by rounding (relative L2 {wording.relative(comparison.relative_l2)}). "
-        f"{_operator(comparison)}"
-        f"{', although deterministic algorithms are on' if deterministic else ''}.",
+        say(
+            "Both files are of one run, repeated on one device: all is equal to the last bit up to {}, where {} "
+            "differs by rounding (relative L2 {}). {}{}.",
+            telling.point(key),
+            telling.tensor(key),
+            wording.relative(comparison.relative_l2),
+            _operator(comparison),
+            ", although deterministic algorithms are on" if deterministic else "",
+        ),
         _advice(walk, comparison, deterministic=deterministic),
         telling.place_of(key),
-        {"relative_l2": comparison.relative_l2, "unit": comparison.unit, "deterministic": deterministic,
-         "class_name": module.class_name if module is not None else None},
-        {"step": key.step, "micro": key.micro, "phase": str(key.phase), "name": key.name, "slot": key.slot,
-         "call": key.call, "relative_l2": comparison.relative_l2, "deterministic": deterministic},
-    )  # fmt: skip
+        {
+            "relative_l2": comparison.relative_l2,
+            "unit": comparison.unit,
+            "deterministic": deterministic,
+            "class_name": module.class_name if module is not None else None,
+        },
+        {
+            "step": key.step,
+            "micro": key.micro,
+            "phase": str(key.phase),
+            "name": key.name,
+            "slot": key.slot,
+            "call": key.call,
+            "relative_l2": comparison.relative_l2,
+            "deterministic": deterministic,
+        },
+    )
 
 
 def _is_rounding(comparison: Comparison) -> bool:
@@ -52,10 +70,10 @@ def _is_rounding(comparison: Comparison) -> bool:
 def _operator(comparison: Comparison) -> str:
     key = comparison.key
     if key.phase is Phase.FORWARD and not key.slot.startswith("output"):
-        return f"An operator of the code before {key.name} sums in another order each time"
+        return say("An operator of the code before {} sums in another order each time", key.name)
     if key.phase is Phase.FORWARD:
-        return f"An operator in {key.name} sums in another order each time"
-    return f"An operator in the backward of {key.name} sums in another order each time"
+        return say("An operator in {} sums in another order each time", key.name)
+    return say("An operator in the backward of {} sums in another order each time", key.name)
 
 
 def _advice(walk: Walk, comparison: Comparison, *, deterministic: bool) -> str:
@@ -66,8 +84,12 @@ def _advice(walk: Walk, comparison: Comparison, *, deterministic: bool) -> str:
     if walk.first is not None:
         floor = "What differs beyond that is told apart from it by `align diff REF.h5 CAND.h5 --floor REPEAT.h5`."
     if deterministic:
-        return (
-            f"The operator has no deterministic kernel, or a library around torch runs it: replace it in "
-            f"{comparison.key.name or 'the script'}, or run it on the CPU, to get equal bits. {floor}"
+        return say(
+            "The operator has no deterministic kernel, or a library around torch runs it: replace it in {}, or run "
+            "it on the CPU, to get equal bits. {}",
+            comparison.key.name or "the script",
+            floor,
         )
-    return f"Capture both with `align capture --deterministic` to get equal bits, where there are such kernels. {floor}"
+    return say(
+        "Capture both with `align capture --deterministic` to get equal bits, where there are such kernels. {}", floor
+    )

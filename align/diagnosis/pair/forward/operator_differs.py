@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.forward import added_tensor, forward_cause, invariants, wrong_elements
 from align.diagnosis.registry import rule
 from align.records import Finding, Severity
+from align.sentences import say
 from align.tolerance import FLOAT32, TF32
 from align.walk import Suspect
 
@@ -38,63 +39,85 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{_summary(walk, first, argument)}{added_tensor.told(walk)}{invariant}{wrong_elements.told(walk.wrong_part)}",
+        say(
+            "{}{}{}{}",
+            _summary(walk, first, argument),
+            added_tensor.told(walk),
+            invariant,
+            wrong_elements.told(walk.wrong_part),
+        ),
         added_tensor.advice(walk) or _advice(walk, first, argument),
         telling.place_of(key),
         evidence,
-        {**telling.arguments_of(first), "shape_argument": argument, "class_name": module.class_name,
-         "invariant": invariant.strip()},
-    )  # fmt: skip
+        {
+            **telling.arguments_of(first),
+            "shape_argument": argument,
+            "class_name": module.class_name,
+            "invariant": invariant.strip(),
+        },
+    )
 
 
 def _summary(walk: Walk, first: Suspect, argument: str) -> str:
     comparison = first.comparison
     key = comparison.key
     name = walk.modules[key.name].class_name
-    told = (
-        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: "
-        f"{telling.amount(comparison)}{telling.relation(comparison, first.scale)}."
+    told = say(
+        "{}: {} is the first tensor that differs: {}{}.",
+        telling.opening(key),
+        telling.tensor(key),
+        telling.amount(comparison),
+        telling.relation(comparison, first.scale),
     )
     if argument:
-        return (
-            f"{told} The class ({name}), settings, parameters and inputs of {key.name} agree but for the shape of "
-            f"{argument} ({_shapes(walk, first, argument)}): its operator reads that otherwise."
+        return say(
+            "{} The class ({}), settings, parameters and inputs of {} agree but for the shape of {} ({}): its "
+            "operator reads that otherwise.",
+            told,
+            name,
+            key.name,
+            argument,
+            _shapes(walk, first, argument),
         )
-    agree = f"{told} The class ({name}), settings, parameters and inputs of {key.name} agree"
+    agree = say("{} The class ({}), settings, parameters and inputs of {} agree", told, name, key.name)
     if forward_cause.is_library(walk, key.name):
-        return f"{agree}, so the operator behind it gives another result{_devices(walk)}."
-    return (
-        f"{agree}, so what its code runs gives another result{_devices(walk)}: an operator, or a branch or state of "
-        "the code that no capture sees."
+        return say("{}, so the operator behind it gives another result{}.", agree, _devices(walk))
+    return say(
+        "{}, so what its code runs gives another result{}: an operator, or a branch or state of the code that no "
+        "capture sees.",
+        agree,
+        _devices(walk),
     )
 
 
 def _shapes(walk: Walk, first: Suspect, argument: str) -> str:
     key = first.comparison.key
     pair = next(pair for pair in walk.shape_differences if (pair.key.name, pair.key.slot) == (key.name, argument))
-    return f"{wording.shape(pair.reference.shape)} and {wording.shape(pair.candidate.shape)}"
+    return say("{} and {}", wording.shape(pair.reference.shape), wording.shape(pair.candidate.shape))
 
 
 def _devices(walk: Walk) -> str:
     ours, theirs = walk.reference.device_type, walk.candidate.device_type
-    return f" on {theirs} than on {ours}" if ours != theirs else ""
+    return say(" on {} than on {}", theirs, ours) if ours != theirs else ""
 
 
 def _advice(walk: Walk, first: Suspect, argument: str) -> str:
     key = first.comparison.key
-    what = f"{key.name} ({walk.modules[key.name].class_name})"
+    what = say("{} ({})", key.name, walk.modules[key.name].class_name)
     if argument:
-        return (
-            f"Give {what} {argument} of the shape that its operator documents, in both runs. "
-            f"{telling.capture_advice(key.name)}"
+        return say(
+            "Give {} {} of the shape that its operator documents, in both runs. {}",
+            what,
+            argument,
+            telling.capture_advice(key.name),
         )
-    text = f"Run {what} with another implementation in one run (the plain operators instead of a fused one"
+    text = say("Run {} with another implementation in one run (the plain operators instead of a fused one", what)
     if walk.candidate.device_type not in {"cpu", walk.reference.device_type}:
         text += ", or on the CPU, with its inputs moved there and its output back"
     text += ") and compare again; if the runs then agree, update or report the operator, with its shapes and dtypes. "
     if walk.candidate.device_type == "npu":
         text += "Check the versions of torch_npu and CANN, and try `TORCH_NPU_USE_COMPATIBLE_IMPL=1`. "
-    return f"{text}{_hint_of_shortening(walk, first)}{telling.capture_advice(key.name)}"
+    return say("{}{}{}", text, _hint_of_shortening(walk, first), telling.capture_advice(key.name))
 
 
 def _hint_of_shortening(walk: Walk, first: Suspect) -> str:
@@ -105,7 +128,7 @@ def _hint_of_shortening(walk: Walk, first: Suspect) -> str:
     as_large = SHORTENED[0] * TF32.unit <= error <= SHORTENED[1] * TF32.unit
     if comparison.unit > FLOAT32.unit or not as_large or not (module.matmul or module.conv):
         return ""
-    return (
-        f"The difference is as large as TF32 or HF32 make it (about {wording.relative(TF32.unit)}): check "
-        "`allow_tf32` and `allow_hf32`. "
+    return say(
+        "The difference is as large as TF32 or HF32 make it (about {}): check `allow_tf32` and `allow_hf32`. ",
+        wording.relative(TF32.unit),
     )

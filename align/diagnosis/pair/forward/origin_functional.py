@@ -12,6 +12,7 @@ from align.diagnosis.pair.data import dropout_mask
 from align.diagnosis.pair.forward import added_tensor, forward_cause
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Kind, Origin, Phase, Severity
+from align.sentences import joined, say
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -46,10 +47,10 @@ def find(walk: Walk) -> Iterator[Finding]:
         summary, advice = _tell_handed(first, other), _advise_handed(first, other)
     else:
         summary, advice = (
-            f"{_summary(first, users)}{_argument(walk, first)}{_drawn(walk, first)}",
+            say("{}{}{}", _summary(first, users), _argument(walk, first), _drawn(walk, first)),
             _advice(first, users),
         )
-        summary, advice = f"{summary}{added_tensor.told(walk)}", added_tensor.advice(walk) or advice
+        summary, advice = say("{}{}", summary, added_tensor.told(walk)), added_tensor.advice(walk) or advice
     yield Finding(
         CODE,
         LABEL,
@@ -67,7 +68,7 @@ def _drawn(walk: Walk, first: Suspect) -> str:
     if walk.reference.device_type == walk.candidate.device_type or not dropout_mask.draws_between(walk):
         return ""
     name = telling.code_name(first.owner)
-    return f" The code of {name} may draw random numbers, and two kinds of device never draw the same."
+    return say(" The code of {} may draw random numbers, and two kinds of device never draw the same.", name)
 
 
 def _is_handed_by_script(first: Suspect) -> bool:
@@ -102,28 +103,34 @@ def _tell_handed(first: Suspect, other: Comparison | None) -> str:
     key = first.comparison.key
     much = telling.amount(first.comparison) if first.kind is Kind.VALUE else "another shape"
     much += telling.relation(first.comparison, first.scale)
-    told = f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: {much}."
+    told = say("{}: {} is the first tensor that differs: {}.", telling.opening(key), telling.tensor(key), much)
     if other is None:
-        return (
-            f"{told} All that modules were given and made before it agrees: the training script made it, of that or of "
-            "something else (a batch, random numbers)."
+        return say(
+            "{} All that modules were given and made before it agrees: the training script made it, of that or of "
+            "something else (a batch, random numbers).",
+            told,
         )
-    return (
-        f"{told} It is {telling.tensor(other.key)}, whose forward is recorded in {wording.step(other.key.step)}, with "
-        "its backward."
+    return say(
+        "{} It is {}, whose forward is recorded in {}, with its backward.",
+        told,
+        telling.tensor(other.key),
+        wording.step(other.key.step),
     )
 
 
 def _advise_handed(first: Suspect, other: Comparison | None) -> str:
     key = first.comparison.key
     if other is not None:
-        return (
-            f"Compare what {other.key.name} was given in both runs (noise, batches) with "
-            f"`align show RUN.h5 '{other.key.name}'`, and its settings."
+        return say(
+            "Compare what {} was given in both runs (noise, batches) with `align show RUN.h5 '{}'`, and its settings.",
+            other.key.name,
+            other.key.name,
         )
-    return (
-        f"Compare what the training script hands to {key.name} there in both runs: batches, noise, random numbers, "
-        f"outputs of other models, and the operators in between. {telling.capture_advice(key.name)}"
+    return say(
+        "Compare what the training script hands to {} there in both runs: batches, noise, random numbers, outputs "
+        "of other models, and the operators in between. {}",
+        key.name,
+        telling.capture_advice(key.name),
     )
 
 
@@ -133,12 +140,16 @@ def _summary(first: Suspect, users: Sequence[str]) -> str:
     much += telling.relation(comparison, first.scale)
     if first.origin is Origin.FUNCTIONAL and comparison.key.phase is Phase.BACKWARD:
         key = comparison.key
-        return (
-            f"Forward agrees; {telling.point(key)}: {key.slot} of {key.name} is the first gradient that differs: "
-            f"{much}. It is made by {telling.maker(first, users)}."
+        return say(
+            "Forward agrees; {}: {} of {} is the first gradient that differs: {}. It is made by {}.",
+            telling.point(key),
+            key.slot,
+            key.name,
+            much,
+            telling.maker(first, users),
         )
     tell = _TELLERS.get(first.origin, _tell_between)
-    return f"{telling.opening(comparison.key)}: {tell(first, much)}"
+    return say("{}: {}", telling.opening(comparison.key), tell(first, much))
 
 
 def _argument(walk: Walk, first: Suspect) -> str:
@@ -158,41 +169,50 @@ def _argument(walk: Walk, first: Suspect) -> str:
     ours, theirs = pair.reference.stats, pair.candidate.stats
     if pair.reference.dtype == pair.candidate.dtype == "bool":
         true = [wording.count(stats.count - stats.zeros) for stats in (ours, theirs)]
-        return (
-            f" Of its {wording.count(ours.count)} elements {true[0]} are true in the reference and {true[1]} in the "
-            "candidate."
+        return say(
+            " Of its {} elements {} are true in the reference and {} in the candidate.",
+            wording.count(ours.count),
+            true[0],
+            true[1],
         )
-    sides = [f"{stats.minimum:g} to {stats.maximum:g}" for stats in (ours, theirs)]
-    return f" It holds {sides[0]} in the reference and {sides[1]} in the candidate." if sides[0] != sides[1] else ""
+    sides = [say("{} to {}", f"{stats.minimum:g}", f"{stats.maximum:g}") for stats in (ours, theirs)]
+    return (
+        say(" It holds {} in the reference and {} in the candidate.", sides[0], sides[1])
+        if sides[0] != sides[1]
+        else ""
+    )
 
 
 def _tell_loss(first: Suspect, much: str) -> str:  # noqa: ARG001 - one signature for all origins
-    return f"the loss is the first value that differs: {much}. The outputs it is made from agree."
+    return say("the loss is the first value that differs: {}. The outputs it is made from agree.", much)
 
 
 def _tell_update(first: Suspect, much: str) -> str:
     key = first.comparison.key
-    return (
-        f"{key.slot} of {key.name} is the first gradient that differs as the optimizer takes it: {much}. "
-        "The gradient after backward agrees."
+    return say(
+        "{} of {} is the first gradient that differs as the optimizer takes it: {}. The gradient after backward "
+        "agrees.",
+        key.slot,
+        key.name,
+        much,
     )
 
 
 def _tell_unknown(first: Suspect, much: str) -> str:
     key = first.comparison.key
-    return f"{key.slot} of {key.name} already differs ({much}): code that was not captured made it."
+    return say("{} of {} already differs ({}): code that was not captured made it.", key.slot, key.name, much)
 
 
 def _tell_between(first: Suspect, much: str) -> str:
     """Of the code of a parent: what it hands to a child, or what it makes of its children's outputs."""
     key, code = first.comparison.key, telling.code_of(first)
-    differs = f"{telling.tensor(key)} is the first tensor that differs: {much}."
+    differs = say("{} is the first tensor that differs: {}.", telling.tensor(key), much)
     if first.argument:
-        return f"{differs} Its argument {first.argument} differs already: {code} made it."
+        return say("{} Its argument {} differs already: {} made it.", differs, first.argument, code)
     if key.slot.startswith("output"):
-        return f"{differs} Its inputs and children agree: {code} is the cause."
-    agrees = f" while {first.sibling} agrees" if first.sibling else ""
-    return f"{key.slot} of {key.name} already differs ({much}){agrees}: {code} is the cause."
+        return say("{} Its inputs and children agree: {} is the cause.", differs, code)
+    agrees = say(" while {} agrees", first.sibling) if first.sibling else ""
+    return say("{} of {} already differs ({}){}: {} is the cause.", key.slot, key.name, much, agrees, code)
 
 
 _TELLERS = {Origin.LOSS: _tell_loss, Origin.OPTIMIZER: _tell_update, Origin.UNKNOWN: _tell_unknown}
@@ -213,11 +233,12 @@ def _advice(first: Suspect, users: Sequence[str]) -> str:
         return "Capture all modules on both sides (without --modules) and compare again."
     code = telling.code_name(first.owner)
     if first.argument:
-        return f"Compare the indices or masks that {code} hands to {key.name}: positions, offsets, padding."
+        return say("Compare the indices or masks that {} hands to {}: positions, offsets, padding.", code, key.name)
     if key.phase is Phase.BACKWARD:
-        code = " and of ".join(telling.code_name(user) for user in users)
-        return f"Compare the operators of {code} that follow {key.name}, and their backward, in both runs."
-    return (
-        f"Compare the operators of {code} there in both runs: residual additions, attention, masks, rotary embedding. "
-        f"{telling.capture_advice(key.name)}"
+        code = joined(" and of ", (telling.code_name(user) for user in users))
+        return say("Compare the operators of {} that follow {}, and their backward, in both runs.", code, key.name)
+    return say(
+        "Compare the operators of {} there in both runs: residual additions, attention, masks, rotary embedding. {}",
+        code,
+        telling.capture_advice(key.name),
     )

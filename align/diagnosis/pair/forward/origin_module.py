@@ -10,6 +10,7 @@ from align.diagnosis.pair.backward import backward_cause
 from align.diagnosis.pair.forward import added_tensor, forward_cause, wrong_elements
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Origin, Phase, Severity
+from align.sentences import say
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -37,7 +38,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         Severity.ERROR,
         telling.statistics_summary(first)
         if first.statistics_only
-        else f"{_summary(walk, first)}{added_tensor.told(walk)}{wrong_elements.told(walk.wrong_part)}",
+        else say("{}{}{}", _summary(walk, first), added_tensor.told(walk), wrong_elements.told(walk.wrong_part)),
         telling.STATISTICS_ADVICE
         if first.statistics_only
         else added_tensor.advice(walk) or _advice(walk, first, classes),
@@ -58,24 +59,37 @@ def _summary(walk: Walk, first: Suspect) -> str:
     comparison = first.comparison
     key = comparison.key
     if first.kind is Kind.SHAPE:
-        return (
-            f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor of another shape. "
-            "Its inputs agree, so it starts here."
+        return say(
+            "{}: {} is the first tensor of another shape. Its inputs agree, so it starts here.",
+            telling.opening(key),
+            telling.tensor(key),
         )
     relation = telling.relation(comparison, first.scale)
     if key.phase is Phase.BACKWARD:
-        return (
-            f"Forward agrees; {telling.point(key)} of {key.name}: {key.slot} is the first gradient that differs: "
-            f"{telling.amount(comparison)}{relation}."
+        return say(
+            "Forward agrees; {} of {}: {} is the first gradient that differs: {}{}.",
+            telling.point(key),
+            key.name,
+            key.slot,
+            telling.amount(comparison),
+            relation,
         )
     if key.phase is Phase.GRADIENT:
-        return (
-            f"{telling.opening(key)}: {key.slot} of {key.name} is the first that differs: "
-            f"{telling.amount(comparison)}{relation}. What its gradient is made from agrees."
+        return say(
+            "{}: {} of {} is the first that differs: {}{}. What its gradient is made from agrees.",
+            telling.opening(key),
+            key.slot,
+            key.name,
+            telling.amount(comparison),
+            relation,
         )
-    return (
-        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: "
-        f"{telling.amount(comparison)}{relation}. {_inputs(walk, first)}"
+    return say(
+        "{}: {} is the first tensor that differs: {}{}. {}",
+        telling.opening(key),
+        telling.tensor(key),
+        telling.amount(comparison),
+        relation,
+        _inputs(walk, first),
     )
 
 
@@ -84,14 +98,16 @@ def _inputs(walk: Walk, first: Suspect) -> str:
     alone = telling.given_in_one_run(walk, first)
     if alone:
         slot, side = next(iter(alone.items()))
-        return f"Its inputs agree but for {slot}, which only the {side} gives it: the code that calls it differs."
+        return say(
+            "Its inputs agree but for {}, which only the {} gives it: the code that calls it differs.", slot, side
+        )
     own = telling.own_in_one_run(walk, first.comparison.key.name)
     if own:
         name, side = next(iter(own.items()))
-        return f"Its inputs agree; {name} is a tensor of its own in the {side} only, and is not compared."
+        return say("Its inputs agree; {} is a tensor of its own in the {} only, and is not compared.", name, side)
     argument = telling.odd_argument(walk, first)
-    inputs = f"Its inputs agree but for the shape of {argument}" if argument else "Its inputs agree"
-    return f"{inputs}, so it starts here."
+    inputs = say("Its inputs agree but for the shape of {}", argument) if argument else "Its inputs agree"
+    return say("{}, so it starts here.", inputs)
 
 
 def _has_parameters(walk: Walk, name: str) -> bool:
@@ -103,22 +119,24 @@ def _has_parameters(walk: Walk, name: str) -> bool:
 def _advice(walk: Walk, first: Suspect, classes: tuple[str, str]) -> str:
     key = first.comparison.key
     ours, theirs = classes
-    what = f"{key.name} ({ours})" if ours else key.name
+    what = say("{} ({})", key.name, ours) if ours else key.name
     if ours and theirs and ours != theirs:
-        what = f"{key.name} ({ours} in the reference, {theirs} in the candidate)"
+        what = say("{} ({} in the reference, {} in the candidate)", key.name, ours, theirs)
     alone = telling.given_in_one_run(walk, first)
     if alone:
-        text = f"Compare what both scripts hand to {what}, first {next(iter(alone))}: masks, positions, settings."
+        text = say(
+            "Compare what both scripts hand to {}, first {}: masks, positions, settings.", what, next(iter(alone))
+        )
     elif key.phase is Phase.FORWARD:
-        text = f"Compare the settings and the operators of {what} in both runs: arguments, constants, kernels."
+        text = say("Compare the settings and the operators of {} in both runs: arguments, constants, kernels.", what)
         if key.step > 0 and _has_parameters(walk, key.name):
             text += (
                 " Its weights may have been changed between the steps, too (clamped, averaged, copied, broadcast): "
                 "they are captured after optimizer.step, not at the begin of a step."
             )
     else:
-        text = (
-            f"Compare how the backward of {what} is computed in both runs: custom autograd functions, kernels, hooks."
+        text = say(
+            "Compare how the backward of {} is computed in both runs: custom autograd functions, kernels, hooks.", what
         )
     named = telling.capture_advice(key.name) if key.name != SCRIPT else ""
-    return f"{text} {named}".strip()
+    return say("{} {}", text, named).strip()

@@ -11,6 +11,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.forward.enlarged_rounding import find_enlarged
 from align.diagnosis.registry import rule
 from align.records import Aspect, Comparison, Finding, Phase, Place, Severity, Status
+from align.sentences import capital, joined, say
 from align.walk import share_of_limit
 
 CODE = "AL406"
@@ -96,9 +97,15 @@ def _notes(walk: Walk) -> tuple[str, ...]:
         if here:
             largest = max(comparison.relative_l2 or 0.0 for comparison in here)
             notes.append(
-                f"In {wording.steps(each.key.step for each in here)} {wording.plural(len(here), 'tensor')} of the "
-                f"forward pass {'differs' if len(here) == 1 else 'differ'} by up to {wording.relative(largest)} "
-                f"and {'was' if len(here) == 1 else 'were'} not judged{because}."
+                say(
+                    "In {} {} of the forward pass {} by up to {} and {} not judged{}.",
+                    wording.steps(each.key.step for each in here),
+                    wording.plural(len(here), "tensor"),
+                    "differs" if len(here) == 1 else "differ",
+                    wording.relative(largest),
+                    "was" if len(here) == 1 else "were",
+                    because,
+                )
             )
     return tuple(notes)
 
@@ -128,40 +135,51 @@ def _has_one_limit(walk: Walk, largest: Comparison) -> bool:
 def _summary(walk: Walk, judged: int, largest: Comparison | None) -> str:
     steps = wording.steps(walk.judged_steps or walk.steps)
     if judged == 0:
-        return f"No tensor of {steps} could be judged."
+        return say("No tensor of {} could be judged.", steps)
     tensors = wording.plural(judged, "tensor")
     if not walk.enough_judged:
         agree = "it agrees" if judged == 1 else "they agree"
         if not walk.judged_steps:
-            return f"Only what the runs were given could be judged ({tensors} of {wording.steps(walk.steps)}); {agree}."
-        return f"Only {tensors} of {wording.steps(walk.steps)} could be judged; {agree}."
-    return f"{_agreement(walk, f'{tensors} over {steps}', largest)}{_left_out(walk)}"
+            return say(
+                "Only what the runs were given could be judged ({} of {}); {}.",
+                tensors,
+                wording.steps(walk.steps),
+                agree,
+            )
+        return say("Only {} of {} could be judged; {}.", tensors, wording.steps(walk.steps), agree)
+    return say("{}{}", _agreement(walk, say("{} over {}", tensors, steps), largest), _left_out(walk))
 
 
 def _agreement(walk: Walk, tensors: str, largest: Comparison | None) -> str:
     effect, precision = walk.resolution.smallest_visible_effect, walk.resolution.precision
     if walk.statistics_only:
-        return (
-            f"Aligned as far as statistics can show: the sizes of {tensors} agree within the floor; signs and order "
-            "were not compared."
+        return say(
+            "Aligned as far as statistics can show: the sizes of {} agree within the floor; signs and order were "
+            "not compared.",
+            tensors,
         )
     if precision not in FINE and effect is not None:
-        return (
-            f"Aligned as far as {precision} can show: an effect below {wording.percent(effect)} of a module's output "
-            f"would not have been seen{_of_factors(walk)}."
+        return say(
+            "Aligned as far as {} can show: an effect below {} of a module's output would not have been seen{}.",
+            precision,
+            wording.percent(effect),
+            _of_factors(walk),
         )
     if largest is None:
-        return f"Aligned: {tensors} are equal."
+        return say("Aligned: {} are equal.", tensors)
     if not largest.times_floor:
-        return f"Aligned: {tensors} agree as closely as sketches can tell."
+        return say("Aligned: {} agree as closely as sketches can tell.", tensors)
     times = wording.times(largest.times_floor)
-    where = f"{ASPECTS.get(largest.aspect, '')} at {telling.tensor(largest.key)}"
+    where = say("{} at {}", ASPECTS.get(largest.aspect, ""), telling.tensor(largest.key))
     if _has_one_limit(walk, largest):
-        limit = f"the limit of {walk.judging.limit:g}x the floor"
-        return f"Aligned: {tensors} stay below {limit}; the largest is {times}{where}."
-    return (
-        f"Aligned: {tensors} stay below their limits; the nearest to its own is {times} of "
-        f"{wording.times(largest.limit)}{where}."
+        limit = say("the limit of {}x the floor", f"{walk.judging.limit:g}")
+        return say("Aligned: {} stay below {}; the largest is {}{}.", tensors, limit, times, where)
+    return say(
+        "Aligned: {} stay below their limits; the nearest to its own is {} of {}{}.",
+        tensors,
+        times,
+        wording.times(largest.limit),
+        where,
     )
 
 
@@ -170,13 +188,13 @@ def _of_factors(walk: Walk) -> str:
     factor, effect = walk.resolution.smallest_visible_factor, walk.resolution.smallest_visible_effect
     if factor is None or effect is None or factor > effect / 2.0:
         return ""
-    return f"; a common factor that is {wording.percent(factor)} off would have been"
+    return say("; a common factor that is {} off would have been", wording.percent(factor))
 
 
 def _left_out(walk: Walk) -> str:
     """The steps and the passes of which nothing was judged."""
     missing = [step for step in walk.steps if step not in walk.judged_steps]
-    told = f" {wording.steps(missing).capitalize()} could not be judged." if missing and walk.judged_steps else ""
+    told = say(" {} could not be judged.", capital(wording.steps(missing))) if missing and walk.judged_steps else ""
     if not any(each.key.phase in {Phase.BACKWARD, Phase.GRADIENT} for each in walk.judged):
         told += " Gradients were not compared."
     if not any(each.key.phase is Phase.FORWARD for each in walk.judged):
@@ -189,14 +207,16 @@ def _advice(walk: Walk, notes: tuple[str, ...]) -> str:
     asked = [run.modules_requested for run in (walk.reference, walk.candidate)]
     if asked[0] != asked[1] and not _any_output(walk):
         ours, theirs = (wording.listing([f"'{glob}'" for glob in globs]) or "all modules" for globs in asked)
-        return (
-            "Capture both runs with the same --modules: no module is in both captures (the reference was captured with "
-            f"{ours}, the candidate with {theirs})."
+        return say(
+            "Capture both runs with the same --modules: no module is in both captures (the reference was captured "
+            "with {}, the candidate with {}).",
+            ours,
+            theirs,
         )
     if walk.statistics_only:
-        return " ".join((telling.STATISTICS_ADVICE, *notes))
-    finer = "" if precision in FINE else f"Repeat both runs in fp32 to see smaller effects{_of_gradients(walk)}. "
-    return f"{finer}{' '.join(notes)}".strip() or "Nothing to do for these steps."
+        return joined(" ", (telling.STATISTICS_ADVICE, *notes))
+    finer = "" if precision in FINE else say("Repeat both runs in fp32 to see smaller effects{}. ", _of_gradients(walk))
+    return say("{}{}", finer, joined(" ", notes)).strip() or "Nothing to do for these steps."
 
 
 def _any_output(walk: Walk) -> bool:
@@ -218,4 +238,4 @@ def _of_gradients(walk: Walk) -> str:
     typical = effects[len(effects) // 2]
     if typical >= 1.0:
         return "; of a parameter's gradient, only an effect as large as itself would have been seen"
-    return f"; of a parameter's gradient, one below {wording.percent(typical)} would not have been seen"
+    return say("; of a parameter's gradient, one below {} would not have been seen", wording.percent(typical))

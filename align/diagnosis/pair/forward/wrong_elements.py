@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from align import wording
+from align.sentences import say
 from align.wrong_part import WrongPart
 
 
@@ -13,33 +14,44 @@ def told(part: WrongPart | None) -> str:
     if part is None:
         return ""
     if part.dimension is not None:
-        return f" {_slice(part)}"
+        return say(" {}", _slice(part))
     if part.run is not None:
-        return f" {_run(*part.run, part.numel)}"
+        return say(" {}", _run(*part.run, part.numel))
     if part.grows is not None:
         begin, end = map(wording.relative, part.growth)
-        return f" The relative difference grows along dimension {part.grows}, from {begin} to {end}."
+        return say(" The relative difference grows along dimension {}, from {} to {}.", part.grows, begin, end)
     return ""
 
 
 def _slice(part: WrongPart) -> str:
     last = part.dimension == len(part.shape) - 1
     what = "column" if last and len(part.shape) > 1 else "element" if last else "place"
-    along = "" if last else f" along dimension {part.dimension}"
+    along = "" if last else say(" along dimension {}", part.dimension)
     several = part.stop - part.start > 1
-    places = f"{part.start} to {part.stop - 1}" if several else f"{part.start}"
+    places = say("{} to {}", part.start, part.stop - 1) if several else f"{part.start}"
     ends = ", the last," if part.stop == part.length and part.start > 0 else ""
-    return (
-        f"Only {what}{'s' if several else ''} {places} of {part.length}{along}{ends} "
-        f"differ{'' if several else 's'} beyond rounding; the others agree."
+    return say(
+        "Only {}{} {} of {}{}{} differ{} beyond rounding; the others agree.",
+        what,
+        "s" if several else "",
+        places,
+        part.length,
+        along,
+        ends,
+        "" if several else "s",
     )
 
 
 def _run(start: int, stop: int, numel: int) -> str:
     if stop - start == 1:
-        return f"Only element {start} of {numel} (in row-major order) differs beyond rounding; the others agree."
-    return (
-        f"Only elements {start} to {stop - 1} of {numel} (in row-major order) differ beyond rounding; the others agree."
+        return say(
+            "Only element {} of {} (in row-major order) differs beyond rounding; the others agree.", start, numel
+        )
+    return say(
+        "Only elements {} to {} of {} (in row-major order) differ beyond rounding; the others agree.",
+        start,
+        stop - 1,
+        numel,
     )
 
 

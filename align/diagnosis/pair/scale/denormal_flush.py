@@ -9,6 +9,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Severity, TensorStats
+from align.sentences import say
 
 CODE = "AL605"
 LABEL = "denormal-flush"
@@ -52,10 +53,18 @@ def _finding(walk: Walk, flushed: list[Comparison], side: int, lost: int, more: 
         CODE,
         LABEL,
         Severity.ERROR if parts else Severity.WARNING if share >= SHARE_OF_TENSOR else Severity.NOTE,
-        f"The {SIDES[side]} makes 0 of the smallest numbers: in {wording.plural(len(flushed), 'tensor')} it has "
-        f"{wording.count(more)} zeros more, where the {SIDES[1 - side]} has {wording.count(lost)} numbers below the "
-        f"normal ones of {wording.dtype(first.reference.dtype)}. Most is lost in {telling.tensor(worst.key)} "
-        f"({wording.percent(share)} of it).",
+        say(
+            "The {} makes 0 of the smallest numbers: in {} it has {} zeros more, where the {} has {} numbers below "
+            "the normal ones of {}. Most is lost in {} ({} of it).",
+            SIDES[side],
+            wording.plural(len(flushed), "tensor"),
+            wording.count(more),
+            SIDES[1 - side],
+            wording.count(lost),
+            wording.dtype(first.reference.dtype),
+            telling.tensor(worst.key),
+            wording.percent(share),
+        ),
         "Raise the loss scale, so that gradients stay above 6.1e-5, or train in bf16; see `align inspect` of the run "
         "for the scales that would fit.",
         telling.place_of(first.key),

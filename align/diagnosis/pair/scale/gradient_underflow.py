@@ -11,6 +11,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.diagnosis.underflow_telling import advise_scale
 from align.records import Finding, Severity
+from align.sentences import joined, say
 from align.underflow_gaps import UnderflowGap
 
 CODE = "AL604"
@@ -51,17 +52,31 @@ def _summary(gap: UnderflowGap, side: str, other: str) -> str:
     key = gap.suspect.comparison.key
     ours, theirs = (gap.zeros[gap.by_candidate], gap.zeros[not gap.by_candidate])
     own, its = (gap.scales[gap.by_candidate], gap.scales[not gap.by_candidate])
-    scale = "no loss scale" if own == 1.0 else f"a loss scale of {wording.loss_scale(own)}"
+    scale = "no loss scale" if own == 1.0 else say("a loss scale of {}", wording.loss_scale(own))
     its_scale = "none" if its == 1.0 else wording.loss_scale(its)
-    text = (
-        f"Step {key.step}, backward: with {scale} (the {other}: {its_scale}) the gradients of the {side} are too small "
-        f"for fp16, first {key.name} {key.slot}: {wording.percent(ours)} of it are 0, in the {other} "
-        f"{wording.percent(theirs)}."
+    text = say(
+        "Step {}, backward: with {} (the {}: {}) the gradients of the {} are too small for fp16, first {} {}: {} of "
+        "it are 0, in the {} {}.",
+        key.step,
+        scale,
+        other,
+        its_scale,
+        side,
+        key.name,
+        key.slot,
+        wording.percent(ours),
+        other,
+        wording.percent(theirs),
     )
     if gap.lost:
-        names = wording.listing([" ".join(owner) for owner in gap.lost[:NAMED]], len(gap.lost))
-        return (
-            f"{text} The gradients of {wording.count(len(gap.lost))} of {wording.plural(gap.parameters, 'parameter')} "
-            f"are all 0 there only ({names})."
+        names = wording.listing([joined(" ", owner) for owner in gap.lost[:NAMED]], len(gap.lost))
+        return say(
+            "{} The gradients of {} of {} are all 0 there only ({}).",
+            text,
+            wording.count(len(gap.lost)),
+            wording.plural(gap.parameters, "parameter"),
+            names,
         )
-    return f"{text} {wording.percent(gap.starved)} of the parameters get gradients that are made of such numbers."
+    return say(
+        "{} {} of the parameters get gradients that are made of such numbers.", text, wording.percent(gap.starved)
+    )

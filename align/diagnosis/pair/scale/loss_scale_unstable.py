@@ -10,6 +10,7 @@ from align.diagnosis import scale_telling
 from align.diagnosis.registry import rule
 from align.inspection.loss_scale import CALIBRATION_STEPS
 from align.records import Finding, Phase, Place, Severity
+from align.sentences import say
 
 CODE = "AL608"
 LABEL = "loss-scale-unstable"
@@ -45,10 +46,19 @@ def _skips_of_one(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"The candidate alone skips {wording.plural(len(alone), 'step')} at a loss scale that both runs have, step "
-        f"{alone[0]} first; the reference alone skips {mirrored}.",
-        f"Capture step {alone[0]} in both runs, `align capture --steps {alone[0]} ...`, and compare: what overflows in "
-        "the candidate is smaller in the reference.",
+        say(
+            "The candidate alone skips {} at a loss scale that both runs have, step {} first; the reference alone "
+            "skips {}.",
+            wording.plural(len(alone), "step"),
+            alone[0],
+            mirrored,
+        ),
+        say(
+            "Capture step {} in both runs, `align capture --steps {} ...`, and compare: what overflows in the "
+            "candidate is smaller in the reference.",
+            alone[0],
+            alone[0],
+        ),
         Place(alone[0], str(Phase.SCALER), scale_telling.SCALER, "scale"),
         {"candidate_alone": len(alone), "reference_alone": mirrored, "first": alone[0]},
         {"step": alone[0], "candidate_alone": len(alone), "reference_alone": mirrored},

@@ -11,6 +11,7 @@ from align.diagnosis.pair.scale.overflow import is_overflow, nonfinite_suspects
 from align.diagnosis.registry import rule
 from align.nonfinite import NonfiniteSide
 from align.records import Comparison, Finding, Origin, Phase, Severity
+from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL601"
@@ -30,8 +31,11 @@ def find(walk: Walk) -> Iterator[Finding]:
             CODE,
             LABEL,
             Severity.ERROR if suspect is walk.first else Severity.WARNING,
-            f"{_summary(suspect, suspect.nonfinite, carried)}"
-            f"{telling.tell_loss_scales(telling.loss_scales(walk, key))}",
+            say(
+                "{}{}",
+                _summary(suspect, suspect.nonfinite, carried),
+                telling.tell_loss_scales(telling.loss_scales(walk, key)),
+            ),
             _advice(suspect),
             telling.place_of(key, telling.blamed(suspect)),
             {**nonfinite_counts(comparison), "carried_on": carried, "side": suspect.nonfinite.side},
@@ -45,8 +49,8 @@ def nonfinite_counts(comparison: Comparison) -> dict[str, int]:
     counts = {"elements": comparison.reference.numel}
     for side, record in (("reference", comparison.reference), ("candidate", comparison.candidate)):
         if record.stats is not None:
-            counts[f"{side}_nan"] = record.stats.nans
-            counts[f"{side}_inf"] = record.stats.positive_infs + record.stats.negative_infs
+            counts[say("{}_nan", side)] = record.stats.nans
+            counts[say("{}_inf", side)] = record.stats.positive_infs + record.stats.negative_infs
     return counts
 
 
@@ -59,17 +63,25 @@ def _kind(side: NonfiniteSide) -> str:
 def _summary(suspect: Suspect, side: NonfiniteSide, carried: int) -> str:
     key = suspect.comparison.key
     kind = _kind(side)
-    later = f" {wording.plural(carried, 'later tensor')} only {'carries' if carried == 1 else 'carry'} it on."
+    later = say(" {} only {} it on.", wording.plural(carried, "later tensor"), "carries" if carried == 1 else "carry")
     later = later if carried else ""
     if suspect.origin is Origin.LOSS:
-        return (
-            f"Every module output of {wording.step(key.step, key.micro)} is finite; the loss is {kind} in the "
-            f"{side.side}.{later}"
+        return say(
+            "Every module output of {} is finite; the loss is {} in the {}.{}",
+            wording.step(key.step, key.micro),
+            kind,
+            side.side,
+            later,
         )
-    made = "" if telling.is_module(suspect) else f": {telling.maker(suspect)} made it"
-    return (
-        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with {kind}, in the {side.side}; "
-        f"what it is made from is finite{made}.{later}"
+    made = "" if telling.is_module(suspect) else say(": {} made it", telling.maker(suspect))
+    return say(
+        "{}: {} is the first tensor with {}, in the {}; what it is made from is finite{}.{}",
+        telling.opening(key),
+        telling.tensor(key),
+        kind,
+        side.side,
+        made,
+        later,
     )
 
 
@@ -87,11 +99,14 @@ def _advice(suspect: Suspect) -> str:
             "their norm."
         )
     if key.phase in {Phase.BACKWARD, Phase.GRADIENT}:
-        return (
-            f"Look at the operators of {name} whose derivative is not finite at some value: sqrt or norm at 0, a "
-            "branch that torch.where does not select, a division. Make the argument safe before the operator."
+        return say(
+            "Look at the operators of {} whose derivative is not finite at some value: sqrt or norm at 0, a branch "
+            "that torch.where does not select, a division. Make the argument safe before the operator.",
+            name,
         )
-    return (
-        f"Look in {name} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
-        f"completely. {telling.capture_advice(key.name)}"
+    return say(
+        "Look in {} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
+        "completely. {}",
+        name,
+        telling.capture_advice(key.name),
     )

@@ -11,6 +11,7 @@ from align.diagnosis.pair.scale.overflow_saturated import saturated
 from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Finding, Kind, Phase, Severity
+from align.sentences import capital, say
 from align.tolerance import Precision
 from align.walk import Suspect
 
@@ -69,17 +70,36 @@ def _overflow(walk: Walk, suspect: Suspect) -> Finding:
         CODE,
         LABEL,
         Severity.ERROR if suspect is walk.first else Severity.WARNING,
-        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor with Inf, in the {side}: "
-        f"{wording.plural(infinite, 'element')} beyond {wording.value(precision.largest)}, the greatest "
-        f"{precision.name} number; the other run reaches {wording.value(largest)}.{_made(suspect)}"
-        f"{telling.tell_loss_scales(scales)}",
+        say(
+            "{}: {} is the first tensor with Inf, in the {}: {} beyond {}, the greatest {} number; the other run "
+            "reaches {}.{}{}",
+            telling.opening(key),
+            telling.tensor(key),
+            side,
+            wording.plural(infinite, "element"),
+            wording.value(precision.largest),
+            precision.name,
+            wording.value(largest),
+            _made(suspect),
+            telling.tell_loss_scales(scales),
+        ),
         _advice(suspect, scales),
         telling.place_of(key, telling.blamed(suspect)),
-        {"side": side, "infinite": infinite, "largest_of_other": largest, "limit": precision.largest,
-         "carried_on": carried, "loss_scales": None if scales is None else list(scales)},
-        {**telling.arguments_of(suspect), "side": side, "precision": precision.name,
-         "loss_scales": None if scales is None else list(scales)},
-    )  # fmt: skip
+        {
+            "side": side,
+            "infinite": infinite,
+            "largest_of_other": largest,
+            "limit": precision.largest,
+            "carried_on": carried,
+            "loss_scales": None if scales is None else list(scales),
+        },
+        {
+            **telling.arguments_of(suspect),
+            "side": side,
+            "precision": precision.name,
+            "loss_scales": None if scales is None else list(scales),
+        },
+    )
 
 
 def _advice(suspect: Suspect, scales: tuple[float, float] | None) -> str:
@@ -88,9 +108,9 @@ def _advice(suspect: Suspect, scales: tuple[float, float] | None) -> str:
             "Start both runs from one loss scale, and let both change it or neither: one that is found by trying "
             "overflows in its first steps and skips them, one that stays does not."
         )
-    return (
-        f"Compare the scale of what enters {_where(suspect)} in both runs; run it in bf16 or fp32, whose range is "
-        "wider."
+    return say(
+        "Compare the scale of what enters {} in both runs; run it in bf16 or fp32, whose range is wider.",
+        _where(suspect),
     )
 
 
@@ -99,7 +119,7 @@ def _made(suspect: Suspect) -> str:
     if telling.is_module(suspect) or suspect.comparison.key.phase is Phase.LOSS:
         return ""
     made = telling.maker(suspect)
-    return f" {made[0].upper()}{made[1:]} made it."
+    return say(" {} made it.", capital(made))
 
 
 def _where(suspect: Suspect) -> str:
@@ -113,8 +133,12 @@ def _explained(suspects: list[Suspect]) -> Finding:
         CODE,
         LABEL,
         Severity.NOTE,
-        f"In {wording.steps(steps)} scaled gradients overflow on one side only, first in {telling.tensor(first)}: the "
-        "loss scaler is finding its scale, or the other run is within 5 % of the greatest number.",
+        say(
+            "In {} scaled gradients overflow on one side only, first in {}: the loss scaler is finding its scale, "
+            "or the other run is within 5 % of the greatest number.",
+            wording.steps(steps),
+            telling.tensor(first),
+        ),
         "Nothing to do while the loss scale settles within the first steps.",
         telling.place_of(first),
         {"steps": sorted(set(steps)), "tensors": len(suspects)},

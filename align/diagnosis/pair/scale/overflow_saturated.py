@@ -10,6 +10,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Severity, TensorRecord, TimelineRow
+from align.sentences import say
 from align.tolerance import PRECISIONS, Precision
 from align.walk import Suspect
 
@@ -36,15 +37,26 @@ def find(walk: Walk) -> Iterator[Finding]:
         return
     comparison = found.suspect.comparison
     key, other = comparison.key, "reference" if found.side == "candidate" else "candidate"
-    limit = f"{wording.value(found.precision.largest)}, the greatest {found.precision.name} number"
+    limit = say("{}, the greatest {} number", wording.value(found.precision.largest), found.precision.name)
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{telling.opening(key)}: {telling.tensor(key)} reaches exactly {limit}, in the {found.side}; the {other} "
-        f"{_beyond(found)}. What overflows is set to the limit there.{_skipped(walk, found, other)}",
-        f"Run {telling.blamed(found.suspect) or 'it'} in bf16 or fp32 in both runs, whose range is wider. On an NPU "
-        "that supports it set INF_NAN_MODE_ENABLE=1: then an overflow is Inf, and a loss scaler skips the step.",
+        say(
+            "{}: {} reaches exactly {}, in the {}; the {} {}. What overflows is set to the limit there.{}",
+            telling.opening(key),
+            telling.tensor(key),
+            limit,
+            found.side,
+            other,
+            _beyond(found),
+            _skipped(walk, found, other),
+        ),
+        say(
+            "Run {} in bf16 or fp32 in both runs, whose range is wider. On an NPU that supports it set "
+            "INF_NAN_MODE_ENABLE=1: then an overflow is Inf, and a loss scaler skips the step.",
+            telling.blamed(found.suspect) or "it",
+        ),
         telling.place_of(key, telling.blamed(found.suspect)),
         {
             "side": found.side,
@@ -90,8 +102,8 @@ def _infinite(record: TensorRecord) -> int:
 def _beyond(found: Saturated) -> str:
     infinite, stats = _infinite(found.other), found.other.stats
     if infinite or stats is None:
-        return f"has Inf in {wording.count(infinite)} of {wording.plural(found.other.numel, 'element')}"
-    return f"reaches {wording.value(stats.absolute_maximum)} in {wording.dtype(found.other.dtype)}"
+        return say("has Inf in {} of {}", wording.count(infinite), wording.plural(found.other.numel, "element"))
+    return say("reaches {} in {}", wording.value(stats.absolute_maximum), wording.dtype(found.other.dtype))
 
 
 def _skipped(walk: Walk, found: Saturated, other: str) -> str:
@@ -100,7 +112,9 @@ def _skipped(walk: Walk, found: Saturated, other: str) -> str:
     rows = {"reference": walk.reference_timeline, "candidate": walk.candidate_timeline}
     if not _has_skipped(rows[other], step) or _has_skipped(rows[found.side], step):
         return ""
-    return f" The loss scaler of the {other} skipped the step; that of the {found.side} saw no Inf and let it through."
+    return say(
+        " The loss scaler of the {} skipped the step; that of the {} saw no Inf and let it through.", other, found.side
+    )
 
 
 def _has_skipped(rows: tuple[TimelineRow, ...], step: int) -> bool:

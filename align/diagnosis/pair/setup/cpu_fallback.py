@@ -10,6 +10,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.records import Finding, Origin, Place, RunInfo, Severity
+from align.sentences import joined, say
 
 CODE = "AL110"
 LABEL = "cpu-fallback"
@@ -26,16 +27,16 @@ def find(walk: Walk) -> Iterator[Finding]:
         return
     at_first = _at_first(walk, {name for _, run in found for name in run.fallbacks})
     first = walk.first if at_first else None
-    told = "; ".join(_told(side, run) for side, run in found)
+    told = joined("; ", (_told(side, run) for side, run in found))
     where = ""
     if first is not None:
         name = first.comparison.key.name
-        where = f" The first difference is made by such an operator: {name} runs {at_first}."
+        where = say(" The first difference is made by such an operator: {} runs {}.", name, at_first)
     yield Finding(
         CODE,
         LABEL,
         Severity.NOTE if first is None else Severity.WARNING,
-        f"Operators that the device has no kernel for ran on the CPU: {told}.{where}",
+        say("Operators that the device has no kernel for ran on the CPU: {}.{}", told, where),
         _advice(found[0][1], at_first=bool(at_first)),
         Place() if first is None else telling.place_of(first.comparison.key),
         {side: dict(list(run.fallbacks.items())) for side, run in found},
@@ -48,8 +49,8 @@ def _told(side: str, run: RunInfo) -> str:
     names = list(run.fallbacks)
     listed = wording.listing(names[:EXAMPLES], len(names))
     calls = sum(run.fallbacks.values())
-    counted = f" ({wording.plural(calls, 'call')} in the first captured step)" if calls else ""
-    return f"{listed} in the {side}{counted}"
+    counted = say(" ({} in the first captured step)", wording.plural(calls, "call")) if calls else ""
+    return say("{} in the {}{}", listed, side, counted)
 
 
 def _at_first(walk: Walk, operators: set[str]) -> str:
@@ -80,4 +81,8 @@ def _advice(run: RunInfo, *, at_first: bool) -> str:
         else "They compute as the CPU does, and cost copies to and from it in every call; replace them where that "
         "takes time."
     )
-    return text if not at_first else f"Look at what is copied for it (dtype, layout, views) before its kernel. {text}"
+    return (
+        text
+        if not at_first
+        else say("Look at what is copied for it (dtype, layout, views) before its kernel. {}", text)
+    )

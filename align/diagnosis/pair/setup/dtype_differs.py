@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Finding, Severity, TensorKey
+from align.sentences import say
 
 CODE = "AL103"
 LABEL = "dtype-differs"
@@ -26,19 +27,36 @@ def find(walk: Walk) -> Iterator[Finding]:
     first = differences[0]
     key = first.key
     ours, theirs = wording.dtype(first.reference.dtype), wording.dtype(first.candidate.dtype)
-    more = f"; {wording.plural(len(differences) - 1, 'other tensor')} changed dtype too" if len(differences) > 1 else ""
+    more = (
+        say("; {} changed dtype too", wording.plural(len(differences) - 1, "other tensor"))
+        if len(differences) > 1
+        else ""
+    )
     yield Finding(
         CODE,
         LABEL,
         Severity.WARNING if _explains(walk, key) else Severity.NOTE,
-        f"{telling.opening(key)}: {telling.tensor(key)} is {ours} in the reference and {theirs} in the "
-        f"candidate{more}.",
+        say(
+            "{}: {} is {} in the reference and {} in the candidate{}.",
+            telling.opening(key),
+            telling.tensor(key),
+            ours,
+            theirs,
+            more,
+        ),
         "Give both runs one dtype there: autocast and its dtype, casts in the model, the dtype of the checkpoint.",
         telling.place_of(key),
         {"tensors": len(differences), "examples": [_example(pair) for pair in differences[:EXAMPLES]]},
-        {"step": key.step, "phase": str(key.phase), "name": key.name, "slot": key.slot,
-         "reference_dtype": ours, "candidate_dtype": theirs, "tensors": len(differences)},
-    )  # fmt: skip
+        {
+            "step": key.step,
+            "phase": str(key.phase),
+            "name": key.name,
+            "slot": key.slot,
+            "reference_dtype": ours,
+            "candidate_dtype": theirs,
+            "tensors": len(differences),
+        },
+    )
 
 
 def _explains(walk: Walk, key: TensorKey) -> bool:
@@ -51,4 +69,4 @@ def _explains(walk: Walk, key: TensorKey) -> bool:
 
 
 def _example(pair: Pair) -> str:
-    return f"{pair.key}: {wording.dtype(pair.reference.dtype)} / {wording.dtype(pair.candidate.dtype)}"
+    return say("{}: {} / {}", pair.key, wording.dtype(pair.reference.dtype), wording.dtype(pair.candidate.dtype))

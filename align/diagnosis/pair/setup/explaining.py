@@ -10,6 +10,7 @@ from align.comparison import Walk
 from align.configuration import MODEL_CONFIG, ConfigDifference
 from align.diagnosis import telling
 from align.records import Kind, ModuleInfo, Origin, Phase
+from align.sentences import say
 from align.walk import Suspect
 
 AT_CODE, UNSEEN_INSIDE, ABOVE = 0, 1, 2
@@ -61,11 +62,11 @@ def first_sentence(first: Suspect) -> str:
     """Where the runs part, for a finding that has named the cause before."""
     comparison = first.comparison
     key = comparison.key
-    much = f" ({telling.amount(comparison) if first.kind is Kind.VALUE else 'another shape'})"
+    much = say(" ({})", telling.amount(comparison) if first.kind is Kind.VALUE else "another shape")
     if first.origin is Origin.WEIGHTS:
-        much = f" (relative L2 {wording.relative(comparison.relative_l2)})" if comparison.relative_l2 else ""
-    made = f"; {telling.maker(first)} made it" if first.origin is Origin.FUNCTIONAL else ""
-    return f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs{much}{made}."
+        much = say(" (relative L2 {})", wording.relative(comparison.relative_l2)) if comparison.relative_l2 else ""
+    made = say("; {} made it", telling.maker(first)) if first.origin is Origin.FUNCTIONAL else ""
+    return say("{}: {} is the first tensor that differs{}{}.", telling.opening(key), telling.tensor(key), much, made)
 
 
 def is_root(name: str) -> bool:
@@ -90,7 +91,7 @@ def _seen(walk: Walk, name: str) -> bool:
 def _concerns(attribute: str, code: str, modules: Mapping[str, ModuleInfo]) -> bool:
     words = _words(attribute)
     info = modules.get(code)
-    place = f"{'.'.join(code.split('.')[-2:])} {info.class_name if info is not None else ''}".lower()
+    place = say("{} {}", ".".join(code.split(".")[-2:]), info.class_name if info is not None else "").lower()
     return any(not subject.isdisjoint(words) and any(part in place for part in parts) for subject, parts in SUBJECTS)
 
 

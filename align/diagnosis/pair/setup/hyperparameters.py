@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.hyperparameters import RATE, SettingDifference, SettingsCheck
 from align.records import FactValue, Finding, Place, Severity
+from align.sentences import joined, say
 from align.updates import differing_optimizers, other_formula
 
 CODE = "AL106"
@@ -64,19 +65,26 @@ def _set_differently(walk: Walk, check: SettingsCheck) -> Finding:
     differences = told_here(check)
     parts_here = telling.parts_in_update(walk, check.step)
     first = differences[0]
-    more = "" if len(differences) <= TOLD else f" {wording.plural(len(differences) - TOLD, 'more setting')} differ."
+    more = (
+        "" if len(differences) <= TOLD else say(" {} differ.", wording.plural(len(differences) - TOLD, "more setting"))
+    )
     return Finding(
         CODE,
         LABEL,
         Severity.ERROR if parts_here else Severity.WARNING,
-        f"The optimizers are set differently in {wording.step(check.step)}: "
-        f"{'; '.join(_setting(each) for each in differences[:TOLD])}.{more}{ALL_AGREE if parts_here else ''}",
+        say(
+            "The optimizers are set differently in {}: {}.{}{}",
+            wording.step(check.step),
+            joined("; ", (_setting(each) for each in differences[:TOLD])),
+            more,
+            ALL_AGREE if parts_here else "",
+        ),
         ADVICE,
         Place(step=check.step, phase="optimizer", name=first.owners[0][0]),
         {
             "settings": {each.name: [each.reference, each.candidate] for each in differences},
             "parameters": {each.name: len(each.owners) for each in differences},
-            "first": {each.name: " ".join(each.owners[0]) for each in differences},
+            "first": {each.name: joined(" ", each.owners[0]) for each in differences},
             "compared": check.compared,
         },
         {
@@ -92,12 +100,16 @@ def _set_differently(walk: Walk, check: SettingsCheck) -> Finding:
 
 def _setting(found: SettingDifference) -> str:
     """`weight_decay is 0 in the reference and 0.1 in the candidate for 1 of 3 parameters (norm weight)`."""
-    count, first = len(found.owners), " ".join(found.owners[0])
-    share = f"{wording.count(count)} of {wording.count(found.compared)} parameters"
-    example = first if count == 1 else f"first {first}"
-    return (
-        f"{found.name} is {_value(found.reference)} in the reference and {_value(found.candidate)} in the candidate "
-        f"for {share} ({example})"
+    count, first = len(found.owners), joined(" ", found.owners[0])
+    share = say("{} of {} parameters", wording.count(count), wording.count(found.compared))
+    example = first if count == 1 else say("first {}", first)
+    return say(
+        "{} is {} in the reference and {} in the candidate for {} ({})",
+        found.name,
+        _value(found.reference),
+        _value(found.candidate),
+        share,
+        example,
     )
 
 
@@ -116,7 +128,13 @@ def _classes(walk: Walk, differing: dict[int, tuple[str, str]]) -> Finding:
         CODE,
         LABEL,
         _severity(walk, formula=formula, parts_here=parts_here),
-        f"The optimizer of {wording.step(step)} is {names[0]} in the reference and {names[1]} in the candidate.{end}",
+        say(
+            "The optimizer of {} is {} in the reference and {} in the candidate.{}",
+            wording.step(step),
+            names[0],
+            names[1],
+            end,
+        ),
         ADVICE,
         Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),
         {"optimizers": {str(step): list(pair) for step, pair in differing.items()}},
@@ -135,7 +153,11 @@ def _settings(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.WARNING,
-        f"The settings of the optimizers differ: {only_ours[0]} in the reference, {only_theirs[0]} in the candidate.",
+        say(
+            "The settings of the optimizers differ: {} in the reference, {} in the candidate.",
+            only_ours[0],
+            only_theirs[0],
+        ),
         ADVICE,
         Place(phase="optimizer"),
         {"reference": list(ours), "candidate": list(theirs)},

@@ -12,6 +12,7 @@ from align.diagnosis.pair.setup import explaining
 from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Comparison, Finding, Severity, TensorRecord
+from align.sentences import say
 
 CODE = "AL111"
 LABEL = "layout-differs"
@@ -41,17 +42,30 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{given.key.slot} of {key.name} has equal values in both runs and lies in memory {_name(given.reference)} in "
-        f"the reference and {_name(given.candidate)} in the candidate. {explaining.first_sentence(first)} It holds the "
-        "values of the reference in another order, as an operator makes them that reads memory and not the logical "
-        "order.",
-        f"Hand {key.name} tensors of one layout, for example with `.contiguous()`, and compare again; an operator that "
-        "needs it should ask for it itself.",
+        say(
+            "{} of {} has equal values in both runs and lies in memory {} in the reference and {} in the candidate. "
+            "{} It holds the values of the reference in another order, as an operator makes them that reads memory "
+            "and not the logical order.",
+            given.key.slot,
+            key.name,
+            _name(given.reference),
+            _name(given.candidate),
+            explaining.first_sentence(first),
+        ),
+        say(
+            "Hand {} tensors of one layout, for example with `.contiguous()`, and compare again; an operator that "
+            "needs it should ask for it itself.",
+            key.name,
+        ),
         telling.place_of(key),
         {"slot": given.key.slot, "layouts": [given.reference.layout, given.candidate.layout]},
-        {**telling.arguments_of(first), "argument": given.key.slot, "reference_layout": given.reference.layout,
-         "candidate_layout": given.candidate.layout},
-    )  # fmt: skip
+        {
+            **telling.arguments_of(first),
+            "argument": given.key.slot,
+            "reference_layout": given.reference.layout,
+            "candidate_layout": given.candidate.layout,
+        },
+    )
 
 
 def _lies_otherwise(pair: Pair) -> bool:

@@ -12,6 +12,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.setup import explaining
 from align.diagnosis.registry import rule
 from align.records import Finding, Place, Severity
+from align.sentences import say
 
 CODE = "AL107"
 LABEL = "module-config-differs"
@@ -50,13 +51,13 @@ def _finding(walk: Walk, told: ConfigDifference, differences: Sequence[ConfigDif
         CODE,
         LABEL,
         _severity(walk, sure=sure),
-        summary if first is None else f"{summary} {explaining.first_sentence(first)}",
+        summary if first is None else say("{} {}", summary, explaining.first_sentence(first)),
         _advice(walk, told),
         Place(name=told.name) if first is None else telling.place_of(first.comparison.key, told.name),
         {
             "settings": len(differences),
             "examples": [
-                f"{each.name} {each.attribute}: {_value(each.reference)} / {_value(each.candidate)}"
+                say("{} {}: {} / {}", each.name, each.attribute, _value(each.reference), _value(each.candidate))
                 for each in _examples(told, differences)
             ],
             **({} if first is None else telling.evidence_of(first.comparison)),
@@ -76,22 +77,24 @@ def _severity(walk: Walk, *, sure: bool) -> Severity:
 def _sentence(told: Sequence[ConfigDifference]) -> str:
     """`norm has eps 1e-05 in the reference and 1e-06 in the candidate`; of several attributes a list on each side."""
     sides = [
-        wording.listing([f"{each.attribute} {_value(value)}" for each, value in zip(told, values, strict=True)])
+        wording.listing([say("{} {}", each.attribute, _value(value)) for each, value in zip(told, values, strict=True)])
         for values in ([each.reference for each in told], [each.candidate for each in told])
     ]
     if len(told) == 1:
         sides[1] = _value(told[0].candidate)
-        return f"{told[0].name} has {sides[0]} in the reference and {sides[1]} in the candidate"
-    return f"{told[0].name} has {sides[0]} in the reference, {sides[1]} in the candidate"
+        return say("{} has {} in the reference and {} in the candidate", told[0].name, sides[0], sides[1])
+    return say("{} has {} in the reference, {} in the candidate", told[0].name, sides[0], sides[1])
 
 
 def _others(alike: int, rest: int) -> str:
     parts = []
     if alike:
-        parts.append(f"{wording.plural(alike, 'other module')} {'differs' if alike == 1 else 'differ'} likewise")
+        parts.append(
+            say("{} {} likewise", wording.plural(alike, "other module"), "differs" if alike == 1 else "differ")
+        )
     if rest:
-        parts.append(f"{wording.plural(rest, 'other setting')} {'differs' if rest == 1 else 'differ'} too")
-    return f"; {wording.listing(parts)}" if parts else ""
+        parts.append(say("{} {} too", wording.plural(rest, "other setting"), "differs" if rest == 1 else "differ"))
+    return say("; {}", wording.listing(parts)) if parts else ""
 
 
 def _examples(told: ConfigDifference, differences: Sequence[ConfigDifference]) -> list[ConfigDifference]:
@@ -113,12 +116,14 @@ def _value(value: Any) -> str:
 
 def _advice(walk: Walk, told: ConfigDifference) -> str:
     if told.attribute.startswith(MODEL_CONFIG):
-        text = f"Build both models from one configuration, with the same {told.attribute.removeprefix(MODEL_CONFIG)}."
+        text = say(
+            "Build both models from one configuration, with the same {}.", told.attribute.removeprefix(MODEL_CONFIG)
+        )
     else:
-        text = f"Build {told.name} with the same {told.attribute} in both runs."
+        text = say("Build {} with the same {} in both runs.", told.name, told.attribute)
     if _is_dropout(walk, told):
         text += " Or capture both with `align capture --no-dropout`."
-    return text if walk.first is not None else f"Nothing that was compared differs because of it. {text}"
+    return text if walk.first is not None else say("Nothing that was compared differs because of it. {}", text)
 
 
 def _is_dropout(walk: Walk, told: ConfigDifference) -> bool:

@@ -11,6 +11,7 @@ from align.diagnosis.registry import rule
 from align.flow import is_output
 from align.pairing import Pair
 from align.records import Comparison, Finding, Phase, Place, Severity, Status
+from align.sentences import say
 
 CODE = "AL109"
 LABEL = "operands-cut-off"
@@ -39,8 +40,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.NOTE,
-        f"Matrix products of the {side} are too small by {wording.percent(abs(usual))} throughout (in {alike} of "
-        f"{len(found)} modules): its device cuts operands off where the other rounds them. No module is at fault.",
+        say(
+            "Matrix products of the {} are too small by {} throughout (in {} of {} modules): its device cuts "
+            "operands off where the other rounds them. No module is at fault.",
+            side,
+            wording.percent(abs(usual)),
+            alike,
+            len(found),
+        ),
         "Nothing to do. Where it matters, compute in full float32: TF32 and HF32 off.",
         Place(),
         {"factor": 1.0 + usual, "modules": len(found), "alike": alike, "unit": unit},

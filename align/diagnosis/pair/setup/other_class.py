@@ -9,6 +9,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.forward import forward_cause
 from align.diagnosis.pair.setup import explaining
 from align.records import Finding, Origin, Severity
+from align.sentences import say
 
 CODE = "AL105"
 LABEL = "structure-differs"
@@ -36,15 +37,25 @@ def other_class(walk: Walk) -> Iterator[Finding]:
         return
     key = first.comparison.key
     relation = telling.relation(first.comparison, first.scale).removeprefix(", ")
-    what = f" The candidate's is {relation}." if relation else ""
+    what = say(" The candidate's is {}.", relation) if relation else ""
     yield Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{key.name} is a {ours.class_name} in the reference and a {theirs.class_name} in the candidate. "
-        f"{explaining.first_sentence(first)}{what}",
-        f"Build {key.name} of one class in both runs, or compare the code of both: factors, offsets, the order of "
-        f"operations, what is computed in float32. {telling.capture_advice(key.name)}",
+        say(
+            "{} is a {} in the reference and a {} in the candidate. {}{}",
+            key.name,
+            ours.class_name,
+            theirs.class_name,
+            explaining.first_sentence(first),
+            what,
+        ),
+        say(
+            "Build {} of one class in both runs, or compare the code of both: factors, offsets, the order of "
+            "operations, what is computed in float32. {}",
+            key.name,
+            telling.capture_advice(key.name),
+        ),
         telling.place_of(key),
         {**telling.evidence_of(first.comparison), "classes": [ours.class_name, theirs.class_name]},
         {**telling.arguments_of(first), "reference_class": ours.class_name, "candidate_class": theirs.class_name},

@@ -9,6 +9,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.records import Comparison, Finding, Phase, Place, Severity, Status
+from align.sentences import say
 from align.tolerance import FLOAT32, HF32, LIMIT, TF32, conv_precision, matmul_precision
 
 CODE = "AL102"
@@ -24,13 +25,16 @@ def find(walk: Walk) -> Iterator[Finding]:
     if not modes:
         return
     seen = _first_seen(walk, modes)
-    told = [f"{name} {ours} against {theirs}" for name, (ours, theirs) in modes.items()]
+    told = [say("{} {} against {}", name, ours, theirs) for name, (ours, theirs) in modes.items()]
     yield Finding(
         CODE,
         LABEL,
         Severity.NOTE if walk.first is None else Severity.WARNING,
-        f"The runs compute in different precision: {wording.listing(told)} (reference against candidate)."
-        f"{_tell_seen(seen)}",
+        say(
+            "The runs compute in different precision: {} (reference against candidate).{}",
+            wording.listing(told),
+            _tell_seen(seen),
+        ),
         "Give both runs one precision before judging small differences: the same autocast dtype, TF32 and HF32 both "
         "off or both on.",
         Place() if seen is None else telling.place_of(seen.key),
@@ -56,9 +60,11 @@ def _first_seen(walk: Walk, modes: Mapping[str, tuple[str, str]]) -> Comparison 
 def _tell_seen(seen: Comparison | None) -> str:
     if seen is None:
         return ""
-    return (
-        f" It is first seen in {telling.point(seen.key)}, at {telling.tensor(seen.key)}: relative L2 "
-        f"{wording.relative(seen.relative_l2)}, as such operands leave it."
+    return say(
+        " It is first seen in {}, at {}: relative L2 {}, as such operands leave it.",
+        telling.point(seen.key),
+        telling.tensor(seen.key),
+        wording.relative(seen.relative_l2),
     )
 
 

@@ -12,6 +12,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.setup import explaining
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Phase, Place, Severity
+from align.sentences import joined, say
 
 CODE = "AL101"
 LABEL = "environment-differs"
@@ -50,14 +51,14 @@ def find(walk: Walk) -> Iterator[Finding]:
     if not found:
         return
     sure = found[0].name == "no_dropout" and _first_is_dropout(walk)
-    summary = f"The runs were not made comparable alike: {wording.listing([each.sentence for each in found])}."
+    summary = say("The runs were not made comparable alike: {}.", wording.listing([each.sentence for each in found]))
     first = walk.first if sure else None
     yield Finding(
         CODE,
         LABEL,
         _severity(walk, sure=sure),
-        summary if first is None else f"{summary} {explaining.first_sentence(first)}",
-        " ".join(each.advice for each in found if each.advice),
+        summary if first is None else say("{} {}", summary, explaining.first_sentence(first)),
+        joined(" ", (each.advice for each in found if each.advice)),
         Place() if first is None else telling.place_of(first.comparison.key),
         {"reference": dict(walk.reference.same_start), "candidate": dict(walk.candidate.same_start)},
         {"differing": [each.name for each in found]},
@@ -75,7 +76,7 @@ def _one_sided(walk: Walk) -> Iterator[Circumstance]:
         ours, theirs = (bool(run.same_start.get(name)) for run in (walk.reference, walk.candidate))
         if ours != theirs:
             side, other = ("reference", "candidate") if ours else ("candidate", "reference")
-            yield Circumstance(name, f"{words} in the {side} only", ADVICE[name].format(other=other))
+            yield Circumstance(name, say("{} in the {} only", words, side), ADVICE[name].format(other=other))
 
 
 def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
@@ -92,13 +93,15 @@ def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
                 others = "candidate" if side == "reference" else "reference"
                 path = PurePath(walk.candidate_path if side == "reference" else walk.reference_path).name
                 file = PurePath(str(source)).name
-                sentence = f"the {side} took its {what} from {file}, and they are not those of the {others}"
-                advice = f"Take them from the capture that is compared with: `align capture {option} {path}`."
+                sentence = say("the {} took its {} from {}, and they are not those of the {}", side, what, file, others)
+                advice = say("Take them from the capture that is compared with: `align capture {} {}`.", option, path)
                 if run.same_start.get(count) == 0:
-                    sentence = f"the {side} was to take its {what} from {file} and found none of its own there"
+                    sentence = say(
+                        "the {} was to take its {} from {} and found none of its own there", side, what, file
+                    )
                     advice = OWN[name]
                 elif file == path:
-                    sentence = f"the {side} took its {what} from {file}, and some that differ are its own"
+                    sentence = say("the {} took its {} from {}, and some that differ are its own", side, what, file)
                     advice = OWN[name]
                 yield Circumstance(name, sentence, advice)
 
@@ -109,10 +112,12 @@ def _other_parallelism(walk: Walk) -> Iterator[Circumstance]:
     advice = "Run both in the same parallel way before judging losses and metrics: wrapper, processes, batch of each."
     worlds = [wording.plural(run.world_size, "process", "processes") for run in runs]
     if worlds[0] != worlds[1]:
-        yield Circumstance("world_size", f"the reference ran in {worlds[0]} and the candidate in {worlds[1]}", advice)
+        yield Circumstance(
+            "world_size", say("the reference ran in {} and the candidate in {}", worlds[0], worlds[1]), advice
+        )
     wrappers = [wording.listing(list(run.flags.get(WRAPPERS, ()))) or "no parallel wrapper" for run in runs]
     if wrappers[0] != wrappers[1]:
-        words = f"the model runs in {wrappers[0]} in the reference and in {wrappers[1]} in the candidate"
+        words = say("the model runs in {} in the reference and in {} in the candidate", wrappers[0], wrappers[1])
         yield Circumstance(WRAPPERS, words, "" if worlds[0] != worlds[1] else advice)
 
 

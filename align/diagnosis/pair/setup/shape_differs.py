@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Finding, Kind, Origin, Phase, Severity
+from align.sentences import say
 
 CODE = "AL104"
 LABEL = "shape-differs"
@@ -32,14 +33,26 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         _severity(walk, stops=stops, by_module=by_module),
-        f"{telling.opening(key)}: {telling.tensor(key)} has shape {shapes[0]} in the reference and {shapes[1]} in the "
-        f"candidate{_others(len(differences) - 1)}.",
+        say(
+            "{}: {} has shape {} in the reference and {} in the candidate{}.",
+            telling.opening(key),
+            telling.tensor(key),
+            shapes[0],
+            shapes[1],
+            _others(len(differences) - 1),
+        ),
         _advice(told),
         telling.place_of(key),
         {"tensors": len(differences), "examples": [_example(pair) for pair in differences[:EXAMPLES]]},
-        {"step": key.step, "phase": str(key.phase), "name": key.name, "slot": key.slot,
-         "reference_shape": list(told.reference.shape), "candidate_shape": list(told.candidate.shape)},
-    )  # fmt: skip
+        {
+            "step": key.step,
+            "phase": str(key.phase),
+            "name": key.name,
+            "slot": key.slot,
+            "reference_shape": list(told.reference.shape),
+            "candidate_shape": list(told.candidate.shape),
+        },
+    )
 
 
 def _severity(walk: Walk, *, stops: bool, by_module: bool) -> Severity:
@@ -61,7 +74,7 @@ def _told(walk: Walk, *, stops: bool) -> Pair:
 def _others(count: int) -> str:
     if count == 0:
         return ""
-    return f"; {wording.plural(count, 'other tensor')} {'differs' if count == 1 else 'differ'} in shape too"
+    return say("; {} {} in shape too", wording.plural(count, "other tensor"), "differs" if count == 1 else "differ")
 
 
 def _advice(pair: Pair) -> str:
@@ -69,8 +82,10 @@ def _advice(pair: Pair) -> str:
         return "Build both models from one configuration, or pair renamed modules with `align diff --rename OLD=NEW`."
     if pair.key.phase in {Phase.INPUT, Phase.LOSS}:
         return "Feed both runs batches of one shape: batch size, padding, sequence length, the last batch."
-    return f"Compare how both runs make {pair.key.slot} of {pair.key.name}, and what its code expects of the shape."
+    return say(
+        "Compare how both runs make {} of {}, and what its code expects of the shape.", pair.key.slot, pair.key.name
+    )
 
 
 def _example(pair: Pair) -> str:
-    return f"{pair.key}: {wording.shape(pair.reference.shape)} / {wording.shape(pair.candidate.shape)}"
+    return say("{}: {} / {}", pair.key, wording.shape(pair.reference.shape), wording.shape(pair.candidate.shape))

@@ -13,6 +13,7 @@ from align.diagnosis.pair.setup.other_class import other_class
 from align.diagnosis.registry import rule
 from align.pairing import ASIDE
 from align.records import Finding, Kind, Origin, Phase, Place, RunInfo, Severity, TensorKey
+from align.sentences import capital, joined, say
 from align.walk import Suspect
 
 CODE = "AL105"
@@ -68,7 +69,7 @@ def find(walk: Walk) -> Iterator[Finding]:
 def _structure(
     walk: Walk, names: tuple[tuple[str, ...], tuple[str, ...]], made: tuple[Unanswered, Unanswered]
 ) -> Finding:
-    summary = f"The structure of the runs differs: {wording.listing(list(_parts(names, made)))}."
+    summary = say("The structure of the runs differs: {}.", wording.listing(list(_parts(names, made))))
     cause, sure = _cause(walk, names)
     passes = _other_passes(walk, made)
     if passes:
@@ -77,12 +78,12 @@ def _structure(
     told = [cause, summary] if by_code or passes else [summary, cause]
     advice = PASSES_ADVICE if passes else ADVICE if any(names) else CALLS_ADVICE
     if walk.first is None:
-        advice = f"Nothing that could be compared differs because of it. {advice}"
+        advice = say("Nothing that could be compared differs because of it. {}", advice)
     return Finding(
         CODE,
         LABEL,
         _severity(walk, sure=sure),
-        " ".join(told).strip(),
+        joined(" ", told).strip(),
         advice,
         telling.place_of(walk.first.comparison.key) if sure and walk.first is not None else Place(),
         {
@@ -109,11 +110,14 @@ def _other_passes(walk: Walk, made: tuple[Unanswered, Unanswered]) -> str:
     if counts[0] == counts[1] or not any(each.micros for each in made):
         return ""
     passes = [wording.plural(count, "micro-step") for count in counts]
-    return (
-        f"{wording.step(key.step).capitalize()} has {passes[0]} in the reference and {passes[1]} in the candidate "
-        "before the optimizer steps, and gradients add up over all of them: "
-        f"{telling.tensor(key)} is the first that differs "
-        f"({telling.amount(first.comparison)})."
+    return say(
+        "{} has {} in the reference and {} in the candidate before the optimizer steps, and gradients add up over "
+        "all of them: {} is the first that differs ({}).",
+        capital(wording.step(key.step)),
+        passes[0],
+        passes[1],
+        telling.tensor(key),
+        telling.amount(first.comparison),
     )
 
 
@@ -127,11 +131,11 @@ def _passes(walk: Walk, step: int, side: str) -> set[int]:
 def _parts(names: tuple[tuple[str, ...], tuple[str, ...]], made: tuple[Unanswered, Unanswered]) -> Iterator[str]:
     for found, side in zip(names, SIDES, strict=True):
         if found:
-            yield f"{wording.plural(len(found), 'name')} only in the {side} (such as {found[0]})"
+            yield say("{} only in the {} (such as {})", wording.plural(len(found), "name"), side, found[0])
     for each, side in zip(made, SIDES, strict=True):
         for found, word in ((each.micros, "micro-step"), (each.calls, "call"), (each.outputs, "output")):
             if found:
-                yield f"{wording.plural(len(found), word)} only in the {side} (such as {found[0]})"
+                yield say("{} only in the {} (such as {})", wording.plural(len(found), word), side, found[0])
 
 
 def _severity(walk: Walk, *, sure: bool) -> Severity:
@@ -171,14 +175,18 @@ def _by_code(walk: Walk, first: Suspect, names: tuple[tuple[str, ...], tuple[str
         owners |= {record.key.name for found in walk.initial for record in (found.pair.reference, found.pair.candidate)}
     inside.sort(key=lambda name: not _owns(name, owners))
     key, name = first.comparison.key, inside[0]
-    what = f"is where {name} can run"
+    what = say("is where {} can run", name)
     if ran:
         side = next(side for side in SIDES if name in _alone(walk, first, side))
-        what = f"runs {name} in the {side} only"
+        what = say("runs {} in the {} only", name, side)
     much = telling.amount(first.comparison) if first.kind is Kind.VALUE else "another shape"
-    cause = (
-        f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs "
-        f"({much}), and {telling.code_of(first)}, which makes it, {what}."
+    cause = say(
+        "{}: {} is the first tensor that differs ({}), and {}, which makes it, {}.",
+        telling.opening(key),
+        telling.tensor(key),
+        much,
+        telling.code_of(first),
+        what,
     )
     return cause, _owns(name, owners)
 
@@ -263,25 +271,35 @@ def _captured_apart(walk: Walk, kept: dict[str, str]) -> Finding:
     for side in SIDES:
         names = [name for name, kept_by in kept.items() if kept_by == side]
         if names:
-            told.append(f"{wording.plural(len(names), 'module')} only of the {side} (such as {names[0]})")
+            told.append(say("{} only of the {} (such as {})", wording.plural(len(names), "module"), side, names[0]))
     if _phases_differ(walk):
         ours, theirs = _phases(walk.reference), _phases(walk.candidate)
         for side, phases, others in ((SIDES[0], ours, theirs), (SIDES[1], theirs, ours)):
             more = [phase for phase in phases if phase not in others]
             if more:
-                told.append(f"the {'phase' if len(more) == 1 else 'phases'} {wording.listing(more)} only of the {side}")
+                told.append(
+                    say(
+                        "the {} {} only of the {}", "phase" if len(more) == 1 else "phases", wording.listing(more), side
+                    )
+                )
     return Finding(
         CODE,
         LABEL,
         Severity.NOTE,
-        f"The captures kept different things, with other options: {wording.listing(told)}. "
-        "This part was not compared; it is no difference between the runs.",
+        say(
+            "The captures kept different things, with other options: {}. This part was not compared; it is no "
+            "difference between the runs.",
+            wording.listing(told),
+        ),
         "Capture both runs with the same --modules and --phases to compare all of it.",
         Place(),
         {"modules": len(kept), "examples": list(kept)[:EXAMPLES]},
-        {"modules": len(kept), "reference_phases": list(walk.reference.phases),
-         "candidate_phases": list(walk.candidate.phases)},
-    )  # fmt: skip
+        {
+            "modules": len(kept),
+            "reference_phases": list(walk.reference.phases),
+            "candidate_phases": list(walk.candidate.phases),
+        },
+    )
 
 
 def _unanswered(walk: Walk, side: str, left_out: set[str]) -> Unanswered:
@@ -310,11 +328,11 @@ def _unanswered(walk: Walk, side: str, left_out: set[str]) -> Unanswered:
     for key in keys:
         call = _call(key)
         if call[:2] in alone:
-            found[0][f"micro-step {key.micro} of {wording.step(key.step)}"] = None
+            found[0][say("micro-step {} of {}", key.micro, wording.step(key.step))] = None
         elif call not in whole:
-            found[2][f"{key.name} {key.slot}"] = None
+            found[2][say("{} {}", key.name, key.slot)] = None
         elif not any((*call[:2], around, key.call) in whole for around in {*_around(key.name), *roots} - {key.name}):
-            found[1][f"call {key.call} of {key.name} in {wording.step(key.step, key.micro)}"] = None
+            found[1][say("call {} of {} in {}", key.call, key.name, wording.step(key.step, key.micro))] = None
     return Unanswered(*(tuple(each) for each in found))
 
 

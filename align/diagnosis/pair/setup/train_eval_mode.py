@@ -15,6 +15,7 @@ from align.diagnosis.pair.setup.dropout_rates import RateOff, rate_off
 from align.diagnosis.registry import rule
 from align.matching.places import Places
 from align.records import Finding, ModuleInfo, Origin, Phase, Place, Severity
+from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL108"
@@ -61,7 +62,7 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         _severity(walk, sure=first is not None),
-        summary if first is None else f"{summary} {explaining.first_sentence(first)}",
+        summary if first is None else say("{} {}", summary, explaining.first_sentence(first)),
         _advice(walk, told),
         Place(told.step, str(Phase.FORWARD), told.name)
         if first is None
@@ -73,20 +74,37 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 
 def _tell_rate(off: RateOff, first: Suspect) -> Finding:
-    rates = f"{off.reference:g} in the reference and {off.candidate:g} in the candidate"
+    rates = say("{} in the reference and {} in the candidate", f"{off.reference:g}", f"{off.candidate:g}")
     return Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        f"In {wording.step(off.step)} {off.name} drops nothing in the {off.side}, as in evaluation mode: its "
-        f"{off.attribute} is {rates}, and was changed since the capture began. {explaining.first_sentence(first)}",
-        f"Look for code that sets {off.attribute} of {off.name} for an evaluation and does not set it back; let it "
-        "follow the training mode of the module (`self.training`) in both runs.",
+        say(
+            "In {} {} drops nothing in the {}, as in evaluation mode: its {} is {}, and was changed since the "
+            "capture began. {}",
+            wording.step(off.step),
+            off.name,
+            off.side,
+            off.attribute,
+            rates,
+            explaining.first_sentence(first),
+        ),
+        say(
+            "Look for code that sets {} of {} for an evaluation and does not set it back; let it follow the "
+            "training mode of the module (`self.training`) in both runs.",
+            off.attribute,
+            off.name,
+        ),
         telling.place_of(first.comparison.key, off.name),
         {"attribute": off.attribute, "reference": off.reference, "candidate": off.candidate},
-        {**telling.arguments_of(first), "name": off.name, "attribute": off.attribute, "reference": off.reference,
-         "candidate": off.candidate},
-    )  # fmt: skip
+        {
+            **telling.arguments_of(first),
+            "name": off.name,
+            "attribute": off.attribute,
+            "reference": off.reference,
+            "candidate": off.candidate,
+        },
+    )
 
 
 def _differences(walk: Walk, step: int) -> Iterator[ModeDifference]:
@@ -142,18 +160,25 @@ def _severity(walk: Walk, *, sure: bool) -> Severity:
 def _sentence(told: ModeDifference, others: Sequence[str]) -> str:
     modes = ("training", "evaluation") if told.training else ("evaluation", "training")
     more = (
-        f"; so {'does' if len(others) == 1 else 'do'} {wording.plural(len(others), 'other module')}" if others else ""
+        say("; so {} {}", "does" if len(others) == 1 else "do", wording.plural(len(others), "other module"))
+        if others
+        else ""
     )
-    return (
-        f"In {wording.step(told.step, told.micro)} {told.name} runs in {modes[0]} mode in the reference and in "
-        f"{modes[1]} mode in the candidate{more}."
+    return say(
+        "In {} {} runs in {} mode in the reference and in {} mode in the candidate{}.",
+        wording.step(told.step, told.micro),
+        told.name,
+        modes[0],
+        modes[1],
+        more,
     )
 
 
 def _advice(walk: Walk, told: ModeDifference) -> str:
     side = "candidate" if told.training else "reference"
-    text = (
-        f"Call train() on the model of the {side} before its steps, or freeze the same modules with eval() in both: "
-        "dropout and batch norm compute something else in evaluation mode."
+    text = say(
+        "Call train() on the model of the {} before its steps, or freeze the same modules with eval() in both: "
+        "dropout and batch norm compute something else in evaluation mode.",
+        side,
     )
-    return text if walk.first is not None else f"Nothing that was compared differs because of it. {text}"
+    return text if walk.first is not None else say("Nothing that was compared differs because of it. {}", text)

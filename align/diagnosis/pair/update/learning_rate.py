@@ -12,6 +12,7 @@ from align.diagnosis.registry import rule
 from align.hyperparameters import RATE
 from align.records import Finding, Place, Severity
 from align.schedules import ScheduleKind, schedule_between
+from align.sentences import say
 from align.updates import differing_learning_rates
 
 CODE = "AL703"
@@ -38,8 +39,13 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if parts_here else Severity.WARNING,
-        f"The learning rate of {wording.step(step)} is {told[0]} in the reference and {told[1]} in the candidate. "
-        f"{'All gradients agree; the parameters part here.' if parts_here else ''}".strip()
+        say(
+            "The learning rate of {} is {} in the reference and {} in the candidate. {}",
+            wording.step(step),
+            told[0],
+            told[1],
+            "All gradients agree; the parameters part here." if parts_here else "",
+        ).strip()
         + _schedule(walk),
         "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
         Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),
@@ -55,14 +61,21 @@ def _schedule(walk: Walk) -> str:
         return ""
     number = wording.factor(found.number)
     if found.kind is ScheduleKind.TIMES:
-        return f" In all {found.steps} steps that both timelines have it is {number} times the reference's."
+        return say(" In all {} steps that both timelines have it is {} times the reference's.", found.steps, number)
     if found.kind is ScheduleKind.SHIFTED:
         ahead = "ahead of" if found.number > 0 else "behind"
-        return f" The schedule of the candidate is {wording.plural(abs(int(found.number)), 'step')} {ahead} the other."
+        return say(
+            " The schedule of the candidate is {} {} the other.", wording.plural(abs(int(found.number)), "step"), ahead
+        )
     fast, slow = ("candidate", "reference") if found.kind is ScheduleKind.FASTER else ("reference", "candidate")
-    return (
-        f" The rate of step n of the {fast} is that of step {number} n of the {slow} (in {found.steps} steps): its "
-        f"scheduler is advanced {number} times for each step of the other's."
+    return say(
+        " The rate of step n of the {} is that of step {} n of the {} (in {} steps): its scheduler is advanced {} "
+        "times for each step of the other's.",
+        fast,
+        number,
+        slow,
+        found.steps,
+        number,
     )
 
 

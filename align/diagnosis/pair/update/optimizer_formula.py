@@ -11,6 +11,7 @@ from align.diagnosis.registry import rule
 from align.optimizer_explanation import told
 from align.optimizer_replay import FormulaCheck, FormulaError
 from align.records import Finding, Place, Severity
+from align.sentences import capital, say
 from align.updates import UpdateCheck
 
 CODE = "AL702"
@@ -33,18 +34,30 @@ def _own_settings(walk: Walk, check: FormulaCheck) -> Finding:
     first = check.errors[0]
     side = "candidate" if check.candidate else "reference"
     owners = {error.owner for error in check.errors}
-    name = f"{first.owner[0]} {first.owner[1]}"
+    name = say("{} {}", first.owner[0], first.owner[1])
     return Finding(
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{wording.step(check.step).capitalize()}: the optimizer of the {side} does not do what its own settings say, "
-        f"in {len(owners)} of {check.checked} parameters that could be replayed; first {_what(first)} of {name}: "
-        f"relative L2 {wording.relative(first.error)}, {wording.factor(first.factor)} times what the settings give."
-        f"{_explained(check)} No module is to blame.",
-        f"Compare the optimizer's kernel and code in the {side} with its settings: the learning rate, betas, epsilon "
-        "and weight decay that it really uses, a fused or patched implementation, changes of parameters around the "
-        "step.",
+        say(
+            "{}: the optimizer of the {} does not do what its own settings say, in {} of {} parameters that could "
+            "be replayed; first {} of {}: relative L2 {}, {} times what the settings give.{} No module is to blame.",
+            capital(wording.step(check.step)),
+            side,
+            len(owners),
+            check.checked,
+            _what(first),
+            name,
+            wording.relative(first.error),
+            wording.factor(first.factor),
+            _explained(check),
+        ),
+        say(
+            "Compare the optimizer's kernel and code in the {} with its settings: the learning rate, betas, epsilon "
+            "and weight decay that it really uses, a fused or patched implementation, changes of parameters around "
+            "the step.",
+            side,
+        ),
         Place(step=check.step, phase="optimizer", name=telling.first_name(walk)),
         {
             "side": side,
@@ -62,11 +75,11 @@ def _own_settings(walk: Walk, check: FormulaCheck) -> Finding:
 
 
 def _explained(check: FormulaCheck) -> str:
-    return "" if check.explanation is None else f" {told(check.explanation)}"
+    return "" if check.explanation is None else say(" {}", told(check.explanation))
 
 
 def _what(error: FormulaError) -> str:
-    return "the update" if error.what == "update" else f"the state {error.what}"
+    return "the update" if error.what == "update" else say("the state {}", error.what)
 
 
 def _other_update(walk: Walk, check: UpdateCheck) -> Finding:
@@ -74,8 +87,12 @@ def _other_update(walk: Walk, check: UpdateCheck) -> Finding:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{wording.step(check.step).capitalize()}: the gradients agree, the learning rates are equal, but the "
-        f"parameters move differently: {_how(check)}. No module is to blame.",
+        say(
+            "{}: the gradients agree, the learning rates are equal, but the parameters move differently: {}. No "
+            "module is to blame.",
+            capital(wording.step(check.step)),
+            _how(check),
+        ),
         "Compare the optimizer and its settings in both runs: betas, epsilon, momentum, weight decay, rates of other "
         "parameter groups, fused or foreach kernels.",
         Place(step=check.step, phase="optimizer", name=telling.first_name(walk)),
@@ -95,16 +112,22 @@ def _other_update(walk: Walk, check: UpdateCheck) -> Finding:
 
 def _how(check: UpdateCheck) -> str:
     if check.other_size:
-        return (
-            f"over the whole model the update of the candidate is {wording.factor(check.ratio)} times as large as that "
-            f"of the reference (relative L2 {wording.relative(check.relative_l2)})"
+        return say(
+            "over the whole model the update of the candidate is {} times as large as that of the reference "
+            "(relative L2 {})",
+            wording.factor(check.ratio),
+            wording.relative(check.relative_l2),
         )
     if check.owner is not None and not check.decays:
-        return (
-            f"the update of {check.owner[0]} {check.owner[1]} is {wording.factor(check.own_ratio)} times as large in "
-            "the candidate as in the reference"
+        return say(
+            "the update of {} {} is {} times as large in the candidate as in the reference",
+            check.owner[0],
+            check.owner[1],
+            wording.factor(check.own_ratio),
         )
-    return (
-        f"the candidate draws them to 0 {'more' if check.decay > 0 else 'less'}, as a weight decay does that is "
-        f"{'larger' if check.decay > 0 else 'smaller'} by about {wording.relative(abs(check.decay))}"
+    return say(
+        "the candidate draws them to 0 {}, as a weight decay does that is {} by about {}",
+        "more" if check.decay > 0 else "less",
+        "larger" if check.decay > 0 else "smaller",
+        wording.relative(abs(check.decay)),
     )

@@ -10,6 +10,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.setup.hyperparameters import ALL_AGREE
 from align.diagnosis.registry import rule
 from align.records import Finding, Place, Severity
+from align.sentences import joined, say
 from align.state_differences import StateDifferences, StateKind, state_differences
 from align.updates import differing_optimizers
 
@@ -42,12 +43,12 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if parts_here else Severity.WARNING,
-        f"{_summary(found, step)}{ALL_AGREE if parts_here else ''}",
+        say("{}{}", _summary(found, step), ALL_AGREE if parts_here else ""),
         _advice(found),
         Place(step=step, phase="optimizer", name=found.owners[0][0], slot=found.owners[0][1]),
         {
             "kind": str(found.kind),
-            "states": [" ".join(owner) for owner in found.owners],
+            "states": [joined(" ", owner) for owner in found.owners],
             "compared": found.compared,
             "counts": list(found.counts) if found.counts is not None else None,
             "relative_l2": found.relative_l2,
@@ -57,29 +58,48 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 
 def _summary(found: StateDifferences, step: int) -> str:
-    names = wording.listing([" ".join(owner) for owner in found.owners[:NAMED]], len(found.owners))
+    names = wording.listing([joined(" ", owner) for owner in found.owners[:NAMED]], len(found.owners))
     where = wording.step(step)
     if found.kind is StateKind.ONE_SIDE:
         side, other = ("candidate", "reference") if found.missing_in_candidate else ("reference", "candidate")
-        return (
-            f"The optimizer of the {other} begins {where} with the state of earlier steps, that of the {side} without: "
-            f"{wording.plural(len(found.owners), 'state')} ({names}) {_are(len(found.owners))} in the {other} only."
+        return say(
+            "The optimizer of the {} begins {} with the state of earlier steps, that of the {} without: {} ({}) {} "
+            "in the {} only.",
+            other,
+            where,
+            side,
+            wording.plural(len(found.owners), "state"),
+            names,
+            _are(len(found.owners)),
+            other,
         )
     if found.kind is StateKind.COUNT and found.counts is not None:
         ours, theirs = (wording.count(int(number)) for number in found.counts)
-        return (
-            f"The optimizer begins {where} after {ours} updates in the reference and after {theirs} in the candidate "
-            f"({names}): bias corrections and schedules of the state differ."
+        return say(
+            "The optimizer begins {} after {} updates in the reference and after {} in the candidate ({}): bias "
+            "corrections and schedules of the state differ.",
+            where,
+            ours,
+            theirs,
+            names,
         )
     if found.kind is StateKind.OTHER_PARAMETERS:
-        return (
-            f"The optimizer of the candidate begins {where} with states of other parameters: {names} "
-            f"{_are(len(found.owners))} what {found.instead} is in the reference."
+        return say(
+            "The optimizer of the candidate begins {} with states of other parameters: {} {} what {} is in the "
+            "reference.",
+            where,
+            names,
+            _are(len(found.owners)),
+            found.instead,
         )
-    return (
-        f"The optimizers begin {where} with other states: {wording.count(len(found.owners))} of "
-        f"{wording.plural(found.compared, 'state')} {_differ(len(found.owners))} ({names}; relative L2 "
-        f"{wording.relative(found.relative_l2)})."
+    return say(
+        "The optimizers begin {} with other states: {} of {} {} ({}; relative L2 {}).",
+        where,
+        wording.count(len(found.owners)),
+        wording.plural(found.compared, "state"),
+        _differ(len(found.owners)),
+        names,
+        wording.relative(found.relative_l2),
     )
 
 

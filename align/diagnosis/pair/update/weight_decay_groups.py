@@ -11,6 +11,7 @@ from align.diagnosis.pair.setup.hyperparameters import ALL_AGREE, decay_of_some
 from align.diagnosis.registry import rule
 from align.hyperparameters import SettingDifference
 from align.records import Finding, Place, Severity
+from align.sentences import capital, joined, say
 
 CODE = "AL704"
 LABEL = "weight-decay-groups"
@@ -31,14 +32,23 @@ def find(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR if parts_here else Severity.WARNING,
-        f"{wording.step(check.step).capitalize()}: {_what(found)} {wording.factor(_number(found.reference))} in the "
-        f"reference and {wording.factor(_number(found.candidate))} in the candidate; that of the other "
-        f"{wording.plural(found.compared - len(found.owners), 'parameter')} agrees.{ALL_AGREE if parts_here else ''}",
-        "Make the parameter groups of both runs by one filter. One that goes by a name or a class misses what has "
-        f"neither, as RMSNorm is no LayerNorm: see how {name} is called and of which class it is in both runs.",
+        say(
+            "{}: {} {} in the reference and {} in the candidate; that of the other {} agrees.{}",
+            capital(wording.step(check.step)),
+            _what(found),
+            wording.factor(_number(found.reference)),
+            wording.factor(_number(found.candidate)),
+            wording.plural(found.compared - len(found.owners), "parameter"),
+            ALL_AGREE if parts_here else "",
+        ),
+        say(
+            "Make the parameter groups of both runs by one filter. One that goes by a name or a class misses what "
+            "has neither, as RMSNorm is no LayerNorm: see how {} is called and of which class it is in both runs.",
+            name,
+        ),
         Place(step=check.step, phase="optimizer", name=name, slot=slot),
         {
-            "parameters": [" ".join(owner) for owner in found.owners],
+            "parameters": [joined(" ", owner) for owner in found.owners],
             "weight_decay": [found.reference, found.candidate],
             "compared": found.compared,
         },
@@ -56,10 +66,10 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 def _what(found: SettingDifference) -> str:
     """`the weight decay of norm weight is`, `the weight decay of 3 parameters (a, b and c) is`."""
-    names = [" ".join(owner) for owner in found.owners]
+    names = [joined(" ", owner) for owner in found.owners]
     if len(names) == 1:
-        return f"the weight decay of {names[0]} is"
-    return f"the weight decay of {len(names)} parameters ({wording.listing(names[:NAMED], len(names))}) is"
+        return say("the weight decay of {} is", names[0])
+    return say("the weight decay of {} parameters ({}) is", len(names), wording.listing(names[:NAMED], len(names)))
 
 
 def _number(value: object) -> float:

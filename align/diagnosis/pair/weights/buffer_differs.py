@@ -15,6 +15,7 @@ from align.equality import Answer
 from align.initial_relations import name_of
 from align.records import Finding, Kind, Severity
 from align.relations import Relation, RelationKind
+from align.sentences import say
 
 CODE = "AL309"
 LABEL = "buffer-differs"
@@ -31,16 +32,20 @@ def find(walk: Walk) -> Iterator[Finding]:
         yield from _shorter_table(walk)
         return
     names = [name for name, _ in tensors]
-    said = [f"{words}{_distance(tensors)}" for words in unlike.relation_words(tensors)]
+    said = [say("{}{}", words, _distance(tensors)) for words in unlike.relation_words(tensors)]
     cast = any(relation.kind is RelationKind.CAST for _, relation in tensors)
     yield unlike.finding(
         walk,
         names,
         (CODE, LABEL),
         Words(
-            f"Tensors that no optimizer trains (buffers, frozen parameters) differ: {unlike.of_total(walk, names)}. "
-            f"In the candidate {wording.listing(said)}. No module was judged.",
-            f"{_cause(cast=cast)} {unlike.same_weights(walk)}",
+            say(
+                "Tensors that no optimizer trains (buffers, frozen parameters) differ: {}. In the candidate {}. No "
+                "module was judged.",
+                unlike.of_total(walk, names),
+                wording.listing(said),
+            ),
+            say("{} {}", _cause(cast=cast), unlike.same_weights(walk)),
         ),
     )
 
@@ -50,7 +55,7 @@ def _distance(tensors: list[tuple[str, Relation]]) -> str:
     relation = tensors[0][1]
     if len(tensors) > 1 or relation.kind is not RelationKind.CAST or not relation.relative_l2:
         return ""
-    return f" (relative L2 {wording.relative(relation.relative_l2)})"
+    return say(" (relative L2 {})", wording.relative(relation.relative_l2))
 
 
 def _cause(*, cast: bool) -> str:
@@ -79,13 +84,21 @@ def _shorter_table(walk: Walk) -> Iterator[Finding]:
             or key.name != telling.blamed(first)
         ):
             continue
-        dtypes = f"{wording.dtype(ours.dtype)} in the reference and {wording.dtype(theirs.dtype)} in the candidate"
+        dtypes = say(
+            "{} in the reference and {} in the candidate", wording.dtype(ours.dtype), wording.dtype(theirs.dtype)
+        )
         yield Finding(
             CODE,
             LABEL,
             Severity.ERROR,
-            f"{key.name}.{key.slot}, which no optimizer trains, is {dtypes} (relative L2 "
-            f"{wording.relative(found.relative_l2)}). {explaining.first_sentence(first)}",
+            say(
+                "{}.{}, which no optimizer trains, is {} (relative L2 {}). {}",
+                key.name,
+                key.slot,
+                dtypes,
+                wording.relative(found.relative_l2),
+                explaining.first_sentence(first),
+            ),
             _cause(cast=True),
             telling.place_of(first.comparison.key),
             {"name": name_of(ours), "relative_l2": found.relative_l2, "dtypes": [ours.dtype, theirs.dtype]},

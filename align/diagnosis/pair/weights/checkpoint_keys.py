@@ -12,6 +12,7 @@ from align.diagnosis.telling import Words
 from align.loading import left_out, rename_advice, tell_load
 from align.records import Finding
 from align.relations import Side
+from align.sentences import say
 
 CODE = "AL303"
 LABEL = "checkpoint-keys"
@@ -40,15 +41,24 @@ def _left_out(walk: Walk, names: tuple[str, ...], side: Side) -> Finding:
     run = walk.reference if side is Side.REFERENCE else walk.candidate
     load = left_out(run.loads) or {}
     do = rename_advice(load)
-    cure = f"{do} before loading" if do else "Rename the keys as the model names them"
+    cure = say("{} before loading", do) if do else "Rename the keys as the model names them"
     return unlike.finding(
         walk,
         names,
         (CODE, LABEL),
         Words(
-            f"In the {side} the keys of the checkpoint are not those of the model: {tell_load(load)}. "
-            f"{unlike.of_total(walk, names)} keep what they were drawn as. No module was judged.",
-            f"{cure}, and load with `strict=True`, which refuses keys that do not fit. {unlike.same_weights(walk)}",
+            say(
+                "In the {} the keys of the checkpoint are not those of the model: {}. {} keep what they were drawn "
+                "as. No module was judged.",
+                side,
+                tell_load(load),
+                unlike.of_total(walk, names),
+            ),
+            say(
+                "{}, and load with `strict=True`, which refuses keys that do not fit. {}",
+                cure,
+                unlike.same_weights(walk),
+            ),
         ),
         {"side": str(side), "load": dict(load)},
     )
@@ -56,17 +66,22 @@ def _left_out(walk: Walk, names: tuple[str, ...], side: Side) -> Finding:
 
 def _moved(walk: Walk, names: tuple[str, ...]) -> Finding:
     pairs = walk.weights.model.keys
-    shown = [f"{ours} is {theirs} there" for ours, theirs in pairs[: unlike.NAMED]]
+    shown = [say("{} is {} there", ours, theirs) for ours, theirs in pairs[: unlike.NAMED]]
     return unlike.finding(
         walk,
         names,
         (CODE, LABEL),
         Words(
-            f"The candidate holds weights of the reference under other names: {wording.listing(shown, len(pairs))}. "
-            "No module was judged.",
-            "Compare how both scripts map the keys of the checkpoint to the modules (numbers of layers, exchanged "
-            "names, sorted lists); of weights that are drawn, the order in which the modules are made. "
-            f"{unlike.same_weights(walk)}",
+            say(
+                "The candidate holds weights of the reference under other names: {}. No module was judged.",
+                wording.listing(shown, len(pairs)),
+            ),
+            say(
+                "Compare how both scripts map the keys of the checkpoint to the modules (numbers of layers, "
+                "exchanged names, sorted lists); of weights that are drawn, the order in which the modules are "
+                "made. {}",
+                unlike.same_weights(walk),
+            ),
         ),
         {"keys": [list(pair) for pair in pairs]},
     )

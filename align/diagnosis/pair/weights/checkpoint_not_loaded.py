@@ -10,6 +10,7 @@ from align.diagnosis.pair.weights import unlike
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
+from align.sentences import say
 
 CODE = "AL301"
 LABEL = "checkpoint-not-loaded"
@@ -33,12 +34,20 @@ def find(walk: Walk) -> Iterator[Finding]:
         names,
         (CODE, LABEL),
         Words(
-            f"The {which} has not loaded the weights that the {_other(which)} starts from: "
-            f"{unlike.of_total(walk, names)} differ, and {wording.count(len(defaults))} of them stand there as a new "
-            "model is drawn (gains 1, biases 0, fresh matrices). No module was judged.",
-            f"See whether the {which} calls load_state_dict at all, on this model, and what it answers: missing and "
-            f"unexpected keys, `strict=False`. "
-            f"{unlike.same_weights(walk)}",
+            say(
+                "The {} has not loaded the weights that the {} starts from: {} differ, and {} of them stand there "
+                "as a new model is drawn (gains 1, biases 0, fresh matrices). No module was judged.",
+                which,
+                _other(which),
+                unlike.of_total(walk, names),
+                wording.count(len(defaults)),
+            ),
+            say(
+                "See whether the {} calls load_state_dict at all, on this model, and what it answers: missing and "
+                "unexpected keys, `strict=False`. {}",
+                which,
+                unlike.same_weights(walk),
+            ),
         ),
         {"side": which, "at_defaults": len(defaults)},
     )

@@ -10,6 +10,7 @@ from align.diagnosis.pair.weights import unlike
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
+from align.sentences import say
 
 CODE = "AL302"
 LABEL = "checkpoint-partially-loaded"
@@ -28,12 +29,19 @@ def find(walk: Walk) -> Iterator[Finding]:
         names,
         (CODE, LABEL),
         Words(
-            f"The {which} has loaded a part of the weights only: {_equal(walk)} equal, "
-            f"{unlike.of_total(walk, names)} {'was' if len(names) == 1 else 'were'} drawn anew there. No module was "
-            "judged.",
-            "Compare the names of these tensors with the keys of the checkpoint: `strict=False`, renamed or new "
-            f"modules and other shapes leave them out. Print what load_state_dict returns in the {which}. "
-            f"{unlike.same_weights(walk)}",
+            say(
+                "The {} has loaded a part of the weights only: {} equal, {} {} drawn anew there. No module was judged.",
+                which,
+                _equal(walk),
+                unlike.of_total(walk, names),
+                "was" if len(names) == 1 else "were",
+            ),
+            say(
+                "Compare the names of these tensors with the keys of the checkpoint: `strict=False`, renamed or new "
+                "modules and other shapes leave them out. Print what load_state_dict returns in the {}. {}",
+                which,
+                unlike.same_weights(walk),
+            ),
         ),
         {"side": which, "equal": walk.weights.model.equal},
     )
@@ -41,4 +49,4 @@ def find(walk: Walk) -> Iterator[Finding]:
 
 def _equal(walk: Walk) -> str:
     equal = walk.weights.model.equal
-    return f"{wording.plural(equal, 'tensor')} {'is' if equal == 1 else 'are'}"
+    return say("{} {}", wording.plural(equal, "tensor"), "is" if equal == 1 else "are")

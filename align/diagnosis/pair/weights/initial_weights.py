@@ -16,6 +16,7 @@ from align.equality import Answer, Equality
 from align.initial_relations import name_of
 from align.records import Finding, Kind, Origin, Severity
 from align.relations import ModelKind, Side, describe
+from align.sentences import say
 from align.walk import Suspect, equality_comparison
 
 CODE = "AL310"
@@ -57,17 +58,27 @@ def _not_known(walk: Walk, first: Suspect) -> Finding:
         telling.statistics_summary(first)
         if first.statistics_only
         else (
-            f"{telling.opening(key)}: {telling.tensor(key)} is the first tensor that differs: "
-            f"{telling.amount(first.comparison)}{telling.relation(first.comparison, first.scale)}. Its inputs agree; "
-            f"whether its weights do is not known, as {root} was first called in {wording.step(since)}, after the "
-            "initial weights had been captured."
+            say(
+                "{}: {} is the first tensor that differs: {}{}. Its inputs agree; whether its weights do is not "
+                "known, as {} was first called in {}, after the initial weights had been captured.",
+                telling.opening(key),
+                telling.tensor(key),
+                telling.amount(first.comparison),
+                telling.relation(first.comparison, first.scale),
+                root,
+                wording.step(since),
+            )
         ),
         telling.STATISTICS_ADVICE
         if first.statistics_only
         else (
-            f"Compare the weights of {root} in both runs: build it from one seed (`align capture --seed 1`), or load "
-            f"one checkpoint into it in both. `--init-from` does not reach it. Where they are equal, compare the "
-            f"settings and the operators of {key.name}."
+            say(
+                "Compare the weights of {} in both runs: build it from one seed (`align capture --seed 1`), or load "
+                "one checkpoint into it in both. `--init-from` does not reach it. Where they are equal, compare the "
+                "settings and the operators of {}.",
+                root,
+                key.name,
+            )
         ),
         telling.place_of(key),
         evidence,
@@ -83,10 +94,16 @@ def _differ(walk: Walk, unequal: Sequence[Equality]) -> Finding:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"The initial weights differ in {wording.count(len(unequal))} of {wording.plural(total, 'tensor')}"
-        f"{f': {cause}' if cause else ''}. No module was judged.",
-        f"Start both runs from one set of weights: {unlike.taking(walk)}load the same checkpoint in both. Then "
-        "compare again.",
+        say(
+            "The initial weights differ in {} of {}{}. No module was judged.",
+            wording.count(len(unequal)),
+            wording.plural(total, "tensor"),
+            say(": {}", cause) if cause else "",
+        ),
+        say(
+            "Start both runs from one set of weights: {}load the same checkpoint in both. Then compare again.",
+            unlike.taking(walk),
+        ),
         telling.place_of(unequal[0].pair.key),
         {
             "differing": len(unequal),
@@ -104,13 +121,13 @@ def _cause(walk: Walk, unequal: Sequence[Equality]) -> str:
         return "they look like another draw of the same distribution"
     side = walk.weights.model.side
     if walk.weights.model.kind is ModelKind.NOT_LOADED and side is not None and _vectors_at_defaults(walk, side):
-        return f"the vectors of the {side} are at their defaults, as if no checkpoint had been loaded there"
+        return say("the vectors of the {} are at their defaults, as if no checkpoint had been loaded there", side)
     relations = [telling.relation(equality_comparison(found)) for found in unequal]
     if relations[0] and all(relation == relations[0] for relation in relations):
         return relations[0].removeprefix(", ")
     related = walk.weights.relations.get(name_of(unequal[0].pair.reference))
-    said = f" ({describe(related)})" if related is not None and not relations[0] else relations[0]
-    return f"first {_name(unequal[0])}{said}"
+    said = say(" ({})", describe(related)) if related is not None and not relations[0] else relations[0]
+    return say("first {}{}", _name(unequal[0]), said)
 
 
 def _vectors_at_defaults(walk: Walk, side: Side) -> bool:
@@ -126,19 +143,26 @@ def _vectors_at_defaults(walk: Walk, side: Side) -> bool:
 def _close(close: Sequence[Equality], total: int) -> Finding:
     largest = max(close, key=lambda found: found.relative_l2 or 0.0)
     dtypes = (largest.pair.reference.dtype, largest.pair.candidate.dtype)
-    many = f"{wording.count(len(close))} of {wording.plural(total, 'initial tensor')}"
+    many = say("{} of {}", wording.count(len(close)), wording.plural(total, "initial tensor"))
     number = wording.relative(largest.relative_l2)
     if dtypes[0] != dtypes[1]:
-        formats = f"{wording.dtype(dtypes[0])} in the reference and {wording.dtype(dtypes[1])} in the candidate"
-        summary = f"{many} {'is' if len(close) == 1 else 'are'} of another format ({formats}), their values equal"
-        summary += f" but for its rounding; the largest difference is {number} in {_name(largest)}."
+        formats = say("{} in the reference and {} in the candidate", wording.dtype(dtypes[0]), wording.dtype(dtypes[1]))
+        summary = say(
+            "{} {} of another format ({}), their values equal", many, "is" if len(close) == 1 else "are", formats
+        )
+        summary += say(" but for its rounding; the largest difference is {} in {}.", number, _name(largest))
         if not largest.relative_l2:
-            summary = f"{many} {'is' if len(close) == 1 else 'are'} of another format ({formats}) with equal values."
+            summary = say(
+                "{} {} of another format ({}) with equal values.", many, "is" if len(close) == 1 else "are", formats
+            )
         advice = "Nothing to do where that is meant; build both models in one format to compare them more closely."
     else:
-        summary = (
-            f"{many} {'is' if len(close) == 1 else 'are'} equal but for rounding; the largest difference is {number} "
-            f"in {_name(largest)}. It is part of the floor."
+        summary = say(
+            "{} {} equal but for rounding; the largest difference is {} in {}. It is part of the floor.",
+            many,
+            "is" if len(close) == 1 else "are",
+            number,
+            _name(largest),
         )
         advice = "Nothing to do; load one file on both sides to make them equal bit for bit."
     return Finding(

@@ -13,6 +13,7 @@ from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.initial_relations import name_of
 from align.records import Finding, Kind, Origin, Phase, Severity
+from align.sentences import say
 
 CODE = "AL308"
 LABEL = "tied-weight-broken"
@@ -32,17 +33,26 @@ def find(walk: Walk) -> Iterator[Finding]:
         return
     first = pairs[0]
     tied, apart = ("reference", "candidate") if first.reference else ("candidate", "reference")
-    more = f", and {wording.plural(len(pairs) - 1, 'other tensor')} likewise" if len(pairs) > 1 else ""
+    more = say(", and {} likewise", wording.plural(len(pairs) - 1, "other tensor")) if len(pairs) > 1 else ""
     yield unlike.finding(
         walk,
         [pair.name for pair in pairs],
         (CODE, LABEL),
         Words(
-            f"In the {tied} {first.name} is a copy of {first.other}, in the {apart} it is a tensor of its own{more}. "
-            "No module was judged.",
-            f"See whether the checkpoint holds {first.name} and whether both scripts load it: with "
-            "`tie_word_embeddings` it is left out when it is saved, and made from the other one when it is loaded. "
-            f"{unlike.same_weights(walk)}",
+            say(
+                "In the {} {} is a copy of {}, in the {} it is a tensor of its own{}. No module was judged.",
+                tied,
+                first.name,
+                first.other,
+                apart,
+                more,
+            ),
+            say(
+                "See whether the checkpoint holds {} and whether both scripts load it: with `tie_word_embeddings` "
+                "it is left out when it is saved, and made from the other one when it is loaded. {}",
+                first.name,
+                unlike.same_weights(walk),
+            ),
         ),
         {"tied_in": tied, "pairs": [[pair.name, pair.other] for pair in pairs]},
     )
@@ -57,7 +67,7 @@ def _shared(walk: Walk) -> Iterator[Finding]:
     own = telling.own_in_one_run(walk, key.name)
     may_share = module is not None and (module.matmul or module.conv or "Embed" in module.class_name)
     name = next((name for name in own if name.endswith(".weight")), "")
-    if key.phase is not Phase.FORWARD or not may_share or not name or f"{key.name}.weight" in _paired(walk):
+    if key.phase is not Phase.FORWARD or not may_share or not name or say("{}.weight", key.name) in _paired(walk):
         return
     apart = own[name]
     tied = "candidate" if apart == "reference" else "reference"
@@ -65,10 +75,20 @@ def _shared(walk: Walk) -> Iterator[Finding]:
         CODE,
         LABEL,
         Severity.ERROR,
-        f"{name} is a tensor of its own in the {apart}; in the {tied} {key.name} has none under its name: it uses that "
-        f"of another module (tied weights) or makes it. {explaining.first_sentence(first)}",
-        f"Tie {key.name} to the same module in both runs, or in neither (`tie_word_embeddings`, `head.weight = "
-        "embedding.weight`), after the weights have been loaded.",
+        say(
+            "{} is a tensor of its own in the {}; in the {} {} has none under its name: it uses that of another "
+            "module (tied weights) or makes it. {}",
+            name,
+            apart,
+            tied,
+            key.name,
+            explaining.first_sentence(first),
+        ),
+        say(
+            "Tie {} to the same module in both runs, or in neither (`tie_word_embeddings`, `head.weight = "
+            "embedding.weight`), after the weights have been loaded.",
+            key.name,
+        ),
         telling.place_of(key),
         telling.evidence_of(first.comparison) | {"name": name, "own_in": apart},
         {**telling.arguments_of(first), "name": name, "own_in": apart},

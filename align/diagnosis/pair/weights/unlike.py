@@ -17,6 +17,7 @@ from align.initial_relations import name_of
 from align.loading import first_loads, left_out
 from align.records import Finding, Severity
 from align.relations import Contents, ModelKind, Relation, RelationKind, Side, describe
+from align.sentences import say
 
 NAMED = 3
 """How many tensors a sentence names."""
@@ -225,7 +226,7 @@ def told(walk: Walk, label: str) -> list[tuple[str, Relation]]:
 def of_total(walk: Walk, names: Sequence[str]) -> str:
     """`3 of 34 tensors (head.weight, ...)`."""
     total = wording.plural(len(walk.initial), "initial tensor")
-    return f"{wording.count(len(names))} of {total} ({wording.listing(list(names[:NAMED]), len(names))})"
+    return say("{} of {} ({})", wording.count(len(names)), total, wording.listing(list(names[:NAMED]), len(names)))
 
 
 def relation_words(tensors: Sequence[tuple[str, Relation]]) -> Iterator[str]:
@@ -234,7 +235,7 @@ def relation_words(tensors: Sequence[tuple[str, Relation]]) -> Iterator[str]:
     for name, relation in tensors:
         words.setdefault(describe(replace(relation, note="")), []).append(name)
     for said, names in list(words.items())[:NAMED]:
-        yield f"{wording.listing(names[:NAMED], len(names))} {'is' if len(names) == 1 else 'are'} {said}"
+        yield say("{} {} {}", wording.listing(names[:NAMED], len(names)), "is" if len(names) == 1 else "are", said)
 
 
 def finding(
@@ -275,4 +276,4 @@ def side_words(side: Side | None) -> str:
 
 def same_weights(walk: Walk) -> str:
     """The last sentence of every advice on weights."""
-    return f"To compare the models as they are, {taking(walk)}load the same checkpoint in both."
+    return say("To compare the models as they are, {}load the same checkpoint in both.", taking(walk))

@@ -10,6 +10,7 @@ from align.diagnosis.pair.weights import unlike
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
+from align.sentences import say
 
 CODE = "AL313"
 LABEL = "weight-corrupted"
@@ -32,8 +33,12 @@ def find(walk: Walk) -> Iterator[Finding]:
         names,
         (CODE, LABEL),
         Words(
-            f"A few elements of initial weights differ, all others are equal: {unlike.of_total(walk, names)}. "
-            f"In the candidate {wording.listing(list(unlike.relation_words(tensors)))}. No module was judged.",
-            f"{ADVICE} {unlike.same_weights(walk)}",
+            say(
+                "A few elements of initial weights differ, all others are equal: {}. In the candidate {}. No module "
+                "was judged.",
+                unlike.of_total(walk, names),
+                wording.listing(list(unlike.relation_words(tensors))),
+            ),
+            say("{} {}", ADVICE, unlike.same_weights(walk)),
         ),
     )

@@ -11,6 +11,7 @@ from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
 from align.relations import Relation, RelationKind
+from align.sentences import say
 
 CODE = "AL304"
 LABEL = "weight-permuted"
@@ -33,9 +34,13 @@ def find(walk: Walk) -> Iterator[Finding]:
         names,
         (CODE, LABEL),
         Words(
-            f"Initial weights hold the values of the reference in another order: {unlike.of_total(walk, names)}. "
-            f"In the candidate {wording.listing(list(unlike.relation_words(tensors)))}. No module was judged.",
-            f"{ADVICE}{_more(tensors)} {unlike.same_weights(walk)}",
+            say(
+                "Initial weights hold the values of the reference in another order: {}. In the candidate {}. No "
+                "module was judged.",
+                unlike.of_total(walk, names),
+                wording.listing(list(unlike.relation_words(tensors))),
+            ),
+            say("{}{} {}", ADVICE, _more(tensors), unlike.same_weights(walk)),
         ),
     )
 

@@ -10,6 +10,7 @@ from align.diagnosis.pair.weights import unlike
 from align.diagnosis.registry import rule
 from align.diagnosis.telling import Words
 from align.records import Finding
+from align.sentences import say
 
 CODE = "AL305"
 LABEL = "weight-transposed"
@@ -32,8 +33,11 @@ def find(walk: Walk) -> Iterator[Finding]:
         names,
         (CODE, LABEL),
         Words(
-            f"Initial weights are those of the reference transposed: {unlike.of_total(walk, names)}. "
-            f"In the candidate {wording.listing(list(unlike.relation_words(tensors)))}. No module was judged.",
-            f"{ADVICE} {unlike.same_weights(walk)}",
+            say(
+                "Initial weights are those of the reference transposed: {}. In the candidate {}. No module was judged.",
+                unlike.of_total(walk, names),
+                wording.listing(list(unlike.relation_words(tensors))),
+            ),
+            say("{} {}", ADVICE, unlike.same_weights(walk)),
         ),
     )
