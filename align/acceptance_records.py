@@ -85,8 +85,11 @@ class AcceptResult:
 
     `steps` is the number of steps that were compared, `preliminary` says that the policy asks for more. `criteria`
     stand in the order of the policy. `deviations` are sentences worth a word, `not_covered` what this acceptance says
-    nothing of (never empty). `windows` is the length of the means over steps, in steps. `title` and `project` are what
+    nothing of (never empty). `window` is the length of the means over steps, in steps. `title` and `project` are what
     the user gave for the head of the document.
+
+    `reference` and `candidate` are the curves at the common steps, in the reference's numbers: both are equally long.
+    `recorded` says at how many steps each file has a loss, `floors` which repeats of the reference were given.
     """
 
     reference: Curves
@@ -105,6 +108,8 @@ class AcceptResult:
     project: str = ""
     made: str = ""
     align_version: str = ""
+    floors: tuple[str, ...] = ()
+    recorded: tuple[int, int] = (0, 0)
 
     @property
     def runs(self) -> tuple[RunInfo | None, RunInfo | None]:

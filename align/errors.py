@@ -41,3 +41,15 @@ class ComparisonError(AlignError):
 
 class CheckpointError(AlignError):
     """A checkpoint cannot be read, or two of them cannot be compared."""
+
+
+class PolicyError(AlignError):
+    """A policy of `align accept` cannot be read: a key, a value or a source in it is wrong or missing."""
+
+
+class CurveError(AlignError):
+    """A file holds no curve that can be read, or leaves open which of its columns is meant."""
+
+
+class ReportError(AlignError):
+    """A saved result cannot be read: it is missing, no result of align, broken, or of another version."""

@@ -1,0 +1,94 @@
+"""Acceptance: two runs, a policy, and what each of its criteria says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from align import __version__
+from align.acceptance.beginning import early_window, first_loss
+from align.acceptance.case import Case, OperatorResult, make_case
+from align.acceptance.events import non_finite, spike_count
+from align.acceptance.level import bias, divergence, mean_error, worst_window
+from align.acceptance.norms import gradient_norm
+from align.acceptance.operators import operators
+from align.acceptance.order import data_order, shift
+from align.acceptance.pairing import pair_curves
+from align.acceptance.policy import Policy, Setting
+from align.acceptance.speed import step_time, tokens_per_second
+from align.acceptance.summary import deviations, not_covered, summary_of, verdict_of
+from align.acceptance.tensors import equal_start, tensors
+from align.acceptance_records import AcceptResult, Criterion
+from align.curve_records import Curves
+from align.records import DiffResult
+
+CRITERIA: Mapping[str, Callable[[Case, Setting], Criterion]] = {
+    "equal-start": equal_start,
+    "non-finite": non_finite,
+    "shift": shift,
+    "data-order": data_order,
+    "first-loss": first_loss,
+    "early-window": early_window,
+    "spikes": spike_count,
+    "divergence": divergence,
+    "mean-error": mean_error,
+    "worst-window": worst_window,
+    "bias": bias,
+    "gradient-norm": gradient_norm,
+    "tensors": tensors,
+    "operators": operators,
+    "step-time": step_time,
+    "tokens-per-second": tokens_per_second,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What is judged beside the curves: two captures' tensors, and operators measured elsewhere.
+
+    Where there is no comparison of captures, `undiffed` says why, empty where a run is no capture. `steps` are the
+    bounds of the steps to judge, in the reference's numbers. `made` is the time that the document bears.
+    """
+
+    undiffed: str = ""
+    operators: Sequence[OperatorResult] | None = None
+    steps: tuple[int | None, int | None] = (None, None)
+    made: str = ""
+
+
+def accept(  # noqa: PLR0913 - what a document bears is given by name
+    reference: Curves, candidate: Curves, policy: Policy, *, floors: Sequence[Curves] = (),
+    diff: DiffResult | None = None, title: str = "", project: str = "", extras: Extras | None = None,
+) -> AcceptResult:  # fmt: skip
+    """Judge the candidate's curves by the reference's, as the policy says.
+
+    `floors` are further runs of the reference that differ from it by rounding alone: repeats, or runs from perturbed
+    weights. `diff` is the comparison of both captures, where both runs are. The curves of the result are those of the
+    common steps, in the reference's numbers. Raises ComparisonError where there is nothing to compare.
+    """
+    extras = extras or Extras()
+    pair = pair_curves(reference, candidate, extras.steps)
+    measured = None if extras.operators is None else tuple(extras.operators)
+    case = make_case(policy, pair, floors, diff=diff, undiffed=extras.undiffed, operators=measured)
+    criteria = tuple(CRITERIA[setting.code](case, setting) for setting in policy.settings)
+    verdict = verdict_of(criteria)
+    return AcceptResult(
+        reference=pair.reference,
+        candidate=pair.candidate,
+        policy=policy.info,
+        verdict=verdict,
+        summary=summary_of(case, verdict, criteria),
+        criteria=criteria,
+        steps=len(pair.steps),
+        preliminary=len(pair.steps) < policy.minimum_steps,
+        window=case.losses.window,
+        deviations=deviations(case, criteria),
+        not_covered=not_covered(case),
+        notes=(*pair.notes, *case.losses.notes, *case.notes, *reference.notes, *candidate.notes),
+        title=title,
+        project=project,
+        made=extras.made,
+        align_version=__version__,
+        floors=tuple(floor.path for floor in floors),
+        recorded=pair.recorded,
+    )

@@ -1,0 +1,1 @@
+"""Tests of acceptance: policies, criteria, the command, its reports."""
