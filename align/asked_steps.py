@@ -27,7 +27,7 @@ def none_of_asked(run: RunInfo) -> str:
 
 def within(run: RunInfo) -> str:
     """The option that asks for the first steps that the run has: `--steps 0:3`."""
-    return say("--steps 0:{}", min(FEW, run.steps_seen))
+    return f"--steps 0:{min(FEW, run.steps_seen)}"
 
 
 def _dashed(first: str, colon: str, end: str) -> str:

@@ -22,7 +22,7 @@ def explained(records: OptimizerRecords, wrong: Sequence[FormulaError]) -> Expla
     """The first other setting with which everything that does not follow does; None where none was found."""
     groups = groups_of(records.facts)
     name, slot = wrong[0].owner
-    group = groups.get(str(groups.get(name, {}).get(say("{}.group", slot))))
+    group = groups.get(str(groups.get(name, {}).get(f"{slot}.group")))
     if group is None:
         return None
     places = {(error.owner, error.what) for error in wrong}

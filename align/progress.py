@@ -21,6 +21,7 @@ from align.optimizer_explanation import explained
 from align.optimizer_replay import FormulaCheck, OptimizerRecords, Owner, compare_replays, groups_of, replay
 from align.pairing import PairedStep
 from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Status, TensorRecord, TimelineRow
+from align.sentences import say
 from align.state_differences import state_differences
 from align.tolerance import is_float
 from align.underflow_gaps import UnderflowGap, find_underflow, laid_on_underflow
@@ -299,19 +300,23 @@ class Progress:
                 "equal."
             )
         for root, step in self.unknown_weights.items():
-            yield (
-                f"Whether the weights of {root} are equal is not known: it was first called in {wording.step(step)}, "
-                "after the initial weights had been captured."
+            yield say(
+                "Whether the weights of {} are equal is not known: it was first called in {}, after the initial "
+                "weights had been captured.",
+                root,
+                wording.step(step),
             )
         if self.stand_in_steps:
-            yield (
-                "Capture both runs with the same --steps, from step 0 on: the parameters at the begin of "
-                f"{wording.steps(self.stand_in_steps)} were not captured, and those after the step stood in for them."
+            yield say(
+                "Capture both runs with the same --steps, from step 0 on: the parameters at the begin of {} were not "
+                "captured, and those after the step stood in for them.",
+                wording.steps(self.stand_in_steps),
             )
         if self.unjudged_steps:
-            yield (
-                "Capture the phase param too, and steps in a row from step 0: the parameters at the begin of "
-                f"{wording.steps(self.unjudged_steps)} were not captured, so the values were not judged there."
+            yield say(
+                "Capture the phase param too, and steps in a row from step 0: the parameters at the begin of {} were "
+                "not captured, so the values were not judged there.",
+                wording.steps(self.unjudged_steps),
             )
         if self.last is not None and not any(
             comparison.key.phase is Phase.FORWARD for comparison in self.last.comparisons

@@ -74,7 +74,7 @@ def _tell_drawn(names: Sequence[str]) -> Iterator[str]:
                 "{} {} other elements in a replay: what random numbers made was not judged there. Capture both runs "
                 "with --no-dropout.",
                 wording.listing(names[:TOLD], len(names)),
-                "drops" if len(names) == 1 else "drop",
+                say("drops" if len(names) == 1 else "drop"),
             )
         )
 

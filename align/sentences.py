@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from typing import Any, TypeAlias
+
+CAPITAL = "^{}"
+"""The template of what begins a sentence: its one argument with a capital, where the language has such."""
+
+SMALL = "_{}"
+"""The template of a sentence inside another: its one argument without the capital that it begins with."""
+
+TRIMMED = "|{}"
+"""The template of a sentence whose one argument may have blanks around it, which it leaves out."""
+
+Tree: TypeAlias = "str | list[Any]"
+"""A sentence as JSON holds it: text as it is, or `[template, [arguments...]]`, each argument a tree again."""
 
 
 class Sentence(str):
@@ -35,12 +48,6 @@ class Sentence(str):
         """Another sentence and this."""
         return joined("", (other, self))
 
-    def strip(self, chars: str | None = None, /) -> str:
-        """The sentence without blanks around it."""
-        return Sentence(super().strip(chars), self.template, self.arguments)
-
-    rstrip = lstrip = strip
-
 
 def say(template: str, *arguments: Any) -> str:
     """The sentence that a template makes of its arguments."""
@@ -50,12 +57,51 @@ def say(template: str, *arguments: Any) -> str:
 def joined(separator: str, parts: Iterable[str]) -> str:
     """Parts behind one another, as `separator.join(parts)` has them."""
     listed = tuple(parts)
+    if len(listed) == 1:
+        return listed[0]
     return Sentence(separator.join(listed), separator.join(["{}"] * len(listed)), listed)
 
 
 def capital(text: str) -> str:
     """The begin of a sentence."""
-    begun = text[:1].upper() + text[1:]
+    return Sentence(_CASES[CAPITAL](text), CAPITAL, (text,))
+
+
+def small(text: str) -> str:
+    """A sentence that stands inside another."""
+    return Sentence(_CASES[SMALL](text), SMALL, (text,))
+
+
+def trimmed(text: str) -> str:
+    """A sentence that may be without its first or last part, without the blanks that this leaves."""
+    return Sentence(_CASES[TRIMMED](text), TRIMMED, (text,)) if text != text.strip() else text
+
+
+def tree(text: Any) -> Tree:
+    """A sentence as JSON holds it; words of an enumeration, such as a phase, are sentences without any place."""
     if isinstance(text, Sentence):
-        return Sentence(begun, text.template, text.arguments)
-    return Sentence(begun, text.replace("{", "{{").replace("}", "}}"), ())
+        return [text.template, [tree(argument) for argument in text.arguments]]
+    return [str(text), []] if isinstance(text, Enum) else str(text)
+
+
+def read(found: Any) -> str:
+    """The sentence of a tree; raises ValueError for what is none."""
+    if isinstance(found, str):
+        return found
+    if not (isinstance(found, list) and len(found) == 2 and isinstance(found[0], str) and isinstance(found[1], list)):  # noqa: PLR2004 - template and arguments
+        message = f"no sentence: {str(found)[:100]}"
+        raise ValueError(message)
+    template, arguments = found[0], tuple(map(read, found[1]))
+    try:
+        text = _CASES[template](*arguments) if template in _CASES else template.format(*arguments)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        message = f"no template of {len(arguments)} arguments: {template[:100]}"
+        raise ValueError(message) from error
+    return Sentence(text, template, arguments)
+
+
+_CASES: Mapping[str, Callable[[str], str]] = {
+    CAPITAL: lambda text: text[:1].upper() + text[1:],
+    SMALL: lambda text: text[:1].lower() + text[1:],
+    TRIMMED: lambda text: text.strip(),
+}

@@ -126,7 +126,7 @@ def ranges(numbers: Iterable[int]) -> str:
     """Closed ranges with a dash: `0-2, 5`."""
     ordered = sorted(set(numbers))
     if not ordered:
-        return "none"
+        return say("none")
     breaks = [0, *(place + 1 for place, (low, high) in enumerate(pairwise(ordered)) if high != low + 1), len(ordered)]
     return joined(", ", (_range(ordered[start:end]) for start, end in pairwise(breaks)))
 
@@ -161,7 +161,7 @@ def short_hash(number: int) -> str:
 
 def plural(number: int, singular: str, several: str | None = None) -> str:
     """`1 tensor`, `39,812 tensors`."""
-    return say("{} {}", count(number), singular if number == 1 else several or singular + "s")
+    return say(f"{{}} {singular if number == 1 else several or singular + 's'}", count(number))
 
 
 def listing(names: Sequence[str], total: int | None = None) -> str:
@@ -170,7 +170,7 @@ def listing(names: Sequence[str], total: int | None = None) -> str:
     if more > 0:
         return say("{} and {} more", joined(", ", names), count(more))
     if len(names) <= 1:
-        return "".join(names)
+        return names[0] if names else ""
     return say("{} and {}", joined(", ", names[:-1]), names[-1])
 
 

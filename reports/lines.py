@@ -8,6 +8,8 @@ import textwrap
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from align.reports.wide import folded, is_wide, kept, padded, width
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -48,27 +50,32 @@ def print_lines(make: Callable[[Screen], Iterable[Line]], stream: IO[str], *, wh
     from rich.console import Console
     from rich.text import Text
 
-    width = min(WIDTH, shutil.get_terminal_size().columns)
+    size = min(WIDTH, shutil.get_terminal_size().columns)
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    for text, style in make(Screen(width, whole)):
+    for text, style in make(Screen(size, whole)):
         console.print(Text(_encodable(text, encoding), style=style))
 
 
 def _encodable(text: str, encoding: str) -> str:
-    """The text with what the stream cannot hold as escapes: terminals are not all UTF-8."""
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    """The text with what the stream cannot hold as escapes, ideographs as question marks: not all are UTF-8."""
+    return text.encode(encoding, "replace" if is_wide(text) else "backslashreplace").decode(encoding)
 
 
-def wrapped(text: str, width: int, indent: str = "", style: str = "", *, first: str | None = None) -> Iterator[Line]:
-    """A sentence in lines; commands between backticks, names, and a number and its `%` are never broken.
+def wrapped(text: str, size: int, indent: str = "", style: str = "", *, first: str | None = None) -> Iterator[Line]:
+    """A sentence in lines of so many columns; commands between backticks, names, a number and its `%` are not broken.
 
     `first` begins the first line where that is another than the indent of the rest.
     """
+    begin = indent if first is None else first
+    if is_wide(text) or is_wide(begin):
+        for line in folded(text, size, begin, indent):
+            yield line, style
+        return
     whole = re.sub(r"`[^`]*`|\d %", lambda kept: kept.group().replace(" ", UNBROKEN), text)
     for line in textwrap.wrap(
         whole,
-        width,
-        initial_indent=indent if first is None else first,
+        size,
+        initial_indent=begin,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
@@ -76,20 +83,22 @@ def wrapped(text: str, width: int, indent: str = "", style: str = "", *, first: 
         yield line.replace(UNBROKEN, " "), style
 
 
-def cut(text: str, width: int) -> str:
+def cut(text: str, size: int) -> str:
     """The text, or as many of its words as have room, with a sign that there are more."""
-    if len(text) <= width:
+    if width(text) <= size:
         return text
-    words = text[: width - len(CUT) + 1]
+    if is_wide(text):
+        return f"{kept(text, size - len(CUT)).rstrip()}{CUT}"
+    words = text[: size - len(CUT) + 1]
     return f"{words[: words.rindex(' ')] if ' ' in words.strip() else words[:-1]}{CUT}"
 
 
 def columns(cells: Sequence[Sequence[str]], right: frozenset[int]) -> list[str]:
     """Rows of cells in columns of one width each; those with these numbers stand to the right."""
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    widths = [max(width(line[column]) for line in cells) for column in range(len(cells[0]))]
     return [
         "  ".join(
-            cell.rjust(size) if column in right else cell.ljust(size)
+            padded(cell, size, right=column in right)
             for column, (cell, size) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in cells

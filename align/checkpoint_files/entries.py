@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from align.records import TensorRecord
 from align.value_types import storage_dtype
+from align.watching import advance
 
 ITEM_BITS: Mapping[str, int] = {
     "bool": 8,
@@ -99,6 +100,7 @@ class Entry:
             msg = f"the values of '{self.name}' are not there"
             raise ValueError(msg)
         self.bytes_at.read_into(start, target)
+        advance(target.nbytes)
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """The elements start to stop of the row-major order, bfloat16 and float8 as unsigned integers."""

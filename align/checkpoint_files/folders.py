@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from align.checkpoint_files.spans import unreadable
+from align.sentences import joined, say
 
 PATTERNS: Sequence[tuple[str, ...]] = (
     ("model.safetensors.index.json",),
@@ -65,7 +66,7 @@ def _notes(folder: Path, weights: Sequence[str], chosen: str) -> tuple[str, ...]
     ]
     if not others:
         return ()
-    return (f"Of the folder '{folder}' {chosen} is compared; it also holds {', '.join(others)}.",)
+    return (say("Of the folder '{}' {} is compared; it also holds {}.", folder, chosen, joined(", ", others)),)
 
 
 def _none(folder: Path, names: Sequence[str]) -> Exception:

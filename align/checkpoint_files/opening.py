@@ -17,6 +17,7 @@ from align.checkpoint_files.spans import COPY_AGAIN, CaptureSpan, OpenFile, unre
 from align.checkpoint_files.state import read_state
 from align.checkpoint_files.torch_file import ZIP_SIGNATURE, read_torch
 from align.records import INIT_STEP, Phase, TensorRecord
+from align.sentences import joined, say
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 LFS_SIGNATURE = b"version https://git-lfs.github.com/spec/"
@@ -122,11 +123,15 @@ def _of_index(file: OpenFile, path: str, stack: ExitStack) -> Checkpoint:
     notes = []
     if unlisted:
         notes.append(
-            f"The index leaves out {len(unlisted)} tensors of its shards, which are not loaded: {_some(unlisted)}."
+            say(
+                "The index leaves out {} tensors of its shards, which are not loaded: {}.",
+                len(unlisted),
+                _some(unlisted),
+            )
         )
     entries = {name: opened[shard][name] for name, shard in mapping.items()}
     kind = "safetensors" if all(shard.endswith(".safetensors") for shard in shards) else "torch"
-    return Checkpoint(path, f"{kind}, {len(shards)} files", entries, notes=notes)
+    return Checkpoint(path, say("{}, {} files", kind, len(shards)), entries, notes=notes)
 
 
 def _read_index(file: OpenFile) -> dict[str, str]:
@@ -165,8 +170,8 @@ def _read_index(file: OpenFile) -> dict[str, str]:
 
 
 def _some(names: list[str]) -> str:
-    shown = ", ".join(name[:100] for name in names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown  # noqa: PLR2004 - as many as shown
+    shown = joined(", ", (name[:100] for name in names[:3]))
+    return say("{} and {} more", shown, len(names) - 3) if len(names) > 3 else shown  # noqa: PLR2004 - as many as shown
 
 
 def _of_capture(capture: Capture, path: str) -> Checkpoint:

@@ -18,7 +18,6 @@ from align.checkpoints.relating import EntryPair, plain, relate_entries
 from align.checkpoints.rules import template
 from align.checkpoints.schemes import Role, roles_of
 from align.relations import RelationKind
-from align.sentences import say
 from align.value_types import as_numbers
 
 PARTS: Mapping[str, tuple[str, ...]] = {"qkv": ("q", "k", "v"), "gate_up": ("gate", "up"), "up_or_both": ("gate", "up")}
@@ -80,7 +79,7 @@ def relate_changed(
     rows; where none is like the merged tensor, the relation is unknown.
     """
     known = {template(merge.merged)[0] for merge in merges if merge.exact}
-    known |= {say("{}bias", name.removesuffix("weight")) for name in known if name.endswith("weight")}
+    known |= {f"{name.removesuffix('weight')}bias" for name in known if name.endswith("weight")}
     for merge in (one for one in merges if not one.exact):
         whole = (candidate if merge.of_candidate else reference).entries[merge.merged]
         others = (reference if merge.of_candidate else candidate).entries

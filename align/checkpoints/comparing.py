@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from align import wording
+from align import watching, wording
 from align.checkpoint_files import Checkpoint
 from align.checkpoint_records import CheckpointResult, CheckpointSide, EntryRow
 from align.checkpoints import casts, keys, layouts, values
@@ -43,8 +43,10 @@ def compare_checkpoints(
 
 
 def _compare(reference: Checkpoint, candidate: Checkpoint, *, strict: bool, allow_cast: bool) -> CheckpointResult:
+    watching.begin(watching.Stage.PAIRING)
     pairing = pair_checkpoints(reference, candidate)
-    pairs = tuple(relate_pairs(pairing.pairs, reference, candidate))
+    pairs = tuple(_related(pairing, reference, candidate))
+    watching.begin(watching.Stage.EXPLAINING)
     changed = tuple(relate_changed(pairing.merges, reference, candidate))
     pairs += tuple(pair for _, pair in changed)
     merges = tuple(merge for merge in pairing.merges if merge.exact)
@@ -68,6 +70,20 @@ def _compare(reference: Checkpoint, candidate: Checkpoint, *, strict: bool, allo
         counts=_counts(compared, pairing),
         notes=_notes(reference, candidate),
     )
+
+
+def _related(pairing: Pairing, reference: Checkpoint, candidate: Checkpoint) -> Iterator[EntryPair]:
+    """The relation of every pair, with the bytes of both told as they are done."""
+    sizes = [
+        reference.entries[names.reference].nbytes + candidate.entries[names.candidate].nbytes for names in pairing.pairs
+    ]
+    watching.begin(watching.Stage.BYTES, sum(sizes))
+    pairs, done = relate_pairs(pairing.pairs, reference, candidate), 0
+    for size in sizes:
+        # What is equal is read once, what differs stops being read early, or is read again.
+        watching.reach(done, done + size)
+        yield next(pairs)
+        done += size
 
 
 def _findings(compared: Compared) -> tuple[Finding, ...]:
@@ -161,7 +177,7 @@ def _summary(compared: Compared, verdict: Verdict, found: tuple[Finding, ...]) -
     codes = [one for one in found if one.code in ("AL303", "AL304", "AL305", "AL306")]
     if exact == total and not codes:
         return say("The same {}, equal to the bit.", wording.plural(total, "entry", "entries"))
-    words = {"AL303": "names", "AL304": "order", "AL305": "transposition", "AL306": "dtype"}
+    words = {"AL303": say("names"), "AL304": say("order"), "AL305": say("transposition"), "AL306": say("dtype")}
     ways = list(dict.fromkeys(words[one.code] for one in codes))
     apart = say(", apart from {}", wording.listing(ways)) if ways else ""
     return say("The same weights in {}{}.", wording.plural(total, "entry", "entries"), apart)
@@ -219,16 +235,17 @@ def _kind(full: str, pair: EntryPair | None, compared: Compared) -> tuple[Kind, 
 
 
 def _rows(compared: Compared) -> tuple[EntryRow, ...]:
-    rows = [_row(pair) for pair in compared.pairs]
+    places = {name: place for place, name in enumerate(compared.candidate.entries)}
+    rows = [_row(pair, places.get(pair.names.candidate)) for pair in compared.pairs]
     return (*rows, *(_merged_row(merge, compared) for merge in compared.merges if merge.exact))
 
 
-def _row(pair: EntryPair) -> EntryRow:
+def _row(pair: EntryPair, place: int | None) -> EntryRow:
     said = "" if pair.relation.kind is RelationKind.EQUAL else _phrase(pair)
     return EntryRow(
         pair.names.reference, pair.names.candidate, str(pair.relation.kind), said, str(pair.names.way),
         pair.relation.relative_l2, pair.reference.dtype, pair.candidate.dtype, pair.reference.shape,
-        pair.candidate.shape,
+        pair.candidate.shape, place,
     )  # fmt: skip
 
 

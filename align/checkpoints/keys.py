@@ -46,19 +46,19 @@ def renamed(compared: Compared) -> Iterator[Finding]:
         shown += say("; and {} more rules", len(rules) - RULES_SHOWN)
     same = sum(pair.same for pair in pairs)
     unsure = sum(pair.names.way is Way.ORDER for pair in pairs)
-    kept = say("With it {} hold the same values in the same order.", of(same, len(pairs))) if same else ""
+    kept = say(" With it {} hold the same values in the same order.", of(same, len(pairs))) if same else ""
     doubt = say(" {} of them were paired by shape and order alone, which may be wrong.", unsure) if unsure else ""
     yield finding(
         "AL303",
         compared.permitted(Severity.WARNING),
         say(
-            "{} have other names in the {}: {}. {}{}",
+            "{} have other names in the {}: {}.{}{}",
             capital(of(len(pairs), len(compared.pairs))),
             compared.candidate_word,
             shown,
             kept,
             doubt,
-        ).rstrip(),
+        ),
         _how_to_rename(pairs, rules),
         [pair.names.reference for pair in pairs],
         rules=dict(rules[:50]),
@@ -74,7 +74,7 @@ def _how_to_rename(pairs: Sequence[EntryPair], rules: Sequence[tuple[str, int]])
         longer, shorter = sorted((first.reference, first.candidate), key=len, reverse=True)
         if longer.endswith(f".{shorter}"):
             prefix = longer[: len(longer) - len(shorter)]
-            line = say("{{name.removeprefix('{}'): tensor for name, tensor in state.items()}}", prefix)
+            line = f"{{name.removeprefix('{prefix}'): tensor for name, tensor in state.items()}}"
             return say("{} Take the prefix away before loading: `{}`.", silent, line)
     return say("{} Rename before loading, or load with strict=True, which fails where a name is not known.", silent)
 

@@ -138,8 +138,8 @@ def _order_phrase(pair: EntryPair) -> str:
     blocks = np.arange(order.outer * order.first * order.second).reshape(order.outer, order.first, order.second)
     turned = blocks.swapaxes(1, 2).reshape(-1).tolist()
     listed = joined(", ", map(str, turned[:BLOCKS_SHOWN])) + (", ..." if len(turned) > BLOCKS_SHOWN else "")
-    what = ("rows", "columns")[order.dimension] if len(pair.reference.shape) == 2 else "slices"  # noqa: PLR2004
-    what = "elements" if len(pair.reference.shape) == 1 else what
+    what = say(("rows", "columns")[order.dimension] if len(pair.reference.shape) == 2 else "slices")  # noqa: PLR2004
+    what = say("elements") if len(pair.reference.shape) == 1 else what
     unit = say("blocks of {} {}", wording.count(order.block), what) if order.block > 1 else what
     return say("the reference with its {} in the order {}", unit, listed)
 
@@ -203,14 +203,14 @@ def _severity(compared: Compared, merge: Merge) -> Severity:
 def order_text(merge: Merge) -> str:
     """How the parts stand in the merged tensor."""
     runs = merge.runs()
-    what = "rows" if merge.dimension == 0 else "columns"
+    what = say("rows" if merge.dimension == 0 else "columns")
     if merge.order is PartOrder.STACKED:
         order = [_short(merge.parts[part]) for part, _ in runs]
         if len(set(order)) < len(order):
             in_order = [part for part, _ in runs] == list(range(len(runs)))
-            return say(
-                "one behind the other, in {} order {} ", "the" if in_order else "another", "of" if in_order else "than"
-            ) + ("their numbers" if in_order else "that of their numbers")
+            if in_order:
+                return "one behind the other, in the order of their numbers"
+            return "one behind the other, in another order than that of their numbers"
         return say("one behind the other: {}", joined(", ", order))
     if merge.order is PartOrder.GROUPED:
         period = _period([part for part, _ in runs])
@@ -239,7 +239,7 @@ def _biases_unlike_weights(merges: Sequence[Merge]) -> dict[str, str]:
     weights = {merge.merged: merge for merge in merges if merge.merged.endswith("weight")}
     found = {}
     for merge in merges:
-        weight = weights.get(say("{}weight", merge.merged.removesuffix("bias")))
+        weight = weights.get(f"{merge.merged.removesuffix('bias')}weight")
         if merge.merged.endswith("bias") and weight is not None and merge.exact:
             alike = (merge.owner == weight.owner).all() and (merge.place == weight.place).all()
             if not alike:

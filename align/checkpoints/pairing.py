@@ -16,7 +16,6 @@ from align.checkpoints.merging import Merge, find_merges, order_of_vector
 from align.checkpoints.names import NamePair, Unpaired, Way, pair_by_name
 from align.checkpoints.rules import pair_by_learned_rules, renaming
 from align.checkpoints.schemes import roles_of
-from align.sentences import say
 
 LONGEST_VECTOR = 1 << 20
 """Vectors up to this length are merged by their values."""
@@ -221,7 +220,7 @@ def _values(entry: Entry, dtype: str) -> np.ndarray:
 
 def _sibling(name: str) -> str:
     """The bias beside a weight."""
-    return say("{}bias", name.removesuffix("weight")) if name.endswith("weight") else say("{}_bias", name)
+    return f"{name.removesuffix('weight')}bias" if name.endswith("weight") else f"{name}_bias"
 
 
 def _pair_in_order(unpaired: Unpaired) -> None:

@@ -10,23 +10,21 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from align.sentences import say
-
 LAYER = re.compile(r"^(?:.*\.)?(?:h|layers?|blocks?)\.(\d+)\.(.+)$")
 ATTENTION = r"(?:self_attn|self_attention|attention|attn)"
 FEED_FORWARD = r"(?:mlp|feed_forward|ffn)"
 
 _IN_LAYER: Mapping[str, str] = {
-    "q": say("{}\\.(?:self\\.)?(?:q_proj|wq|query|q|linear_q)", ATTENTION),
-    "k": say("{}\\.(?:self\\.)?(?:k_proj|wk|key|k|linear_k)", ATTENTION),
-    "v": say("{}\\.(?:self\\.)?(?:v_proj|wv|value|v|linear_v)", ATTENTION),
-    "qkv": say("{}\\.(?:c_attn|qkv|query_key_value|Wqkv|wqkv|qkv_proj|W_pack|linear_qkv|in_proj)", ATTENTION),
-    "o": say("{}\\.(?:o_proj|wo|o|out_proj|c_proj|dense|proj|output\\.dense|linear_proj)", ATTENTION),
-    "gate": say("{}\\.(?:gate_proj|w1|gate)", FEED_FORWARD),
-    "up": say("{}\\.(?:up_proj|w3)", FEED_FORWARD),
-    "gate_up": say("{}\\.(?:gate_up_proj|gate_up|w13)", FEED_FORWARD),
-    "down": say("{}\\.(?:down_proj|w2|c_proj|fc2|dense_4h_to_h|linear_fc2|fc_out)|output\\.dense", FEED_FORWARD),
-    "up_or_both": say("{}\\.(?:c_fc|fc1|dense_h_to_4h|linear_fc1|fc_in|up)|intermediate\\.dense", FEED_FORWARD),
+    "q": f"{ATTENTION}\\.(?:self\\.)?(?:q_proj|wq|query|q|linear_q)",
+    "k": f"{ATTENTION}\\.(?:self\\.)?(?:k_proj|wk|key|k|linear_k)",
+    "v": f"{ATTENTION}\\.(?:self\\.)?(?:v_proj|wv|value|v|linear_v)",
+    "qkv": f"{ATTENTION}\\.(?:c_attn|qkv|query_key_value|Wqkv|wqkv|qkv_proj|W_pack|linear_qkv|in_proj)",
+    "o": f"{ATTENTION}\\.(?:o_proj|wo|o|out_proj|c_proj|dense|proj|output\\.dense|linear_proj)",
+    "gate": f"{FEED_FORWARD}\\.(?:gate_proj|w1|gate)",
+    "up": f"{FEED_FORWARD}\\.(?:up_proj|w3)",
+    "gate_up": f"{FEED_FORWARD}\\.(?:gate_up_proj|gate_up|w13)",
+    "down": f"{FEED_FORWARD}\\.(?:down_proj|w2|c_proj|fc2|dense_4h_to_h|linear_fc2|fc_out)|output\\.dense",
+    "up_or_both": f"{FEED_FORWARD}\\.(?:c_fc|fc1|dense_h_to_4h|linear_fc1|fc_in|up)|intermediate\\.dense",
     "norm1": r"(?:ln_1|input_layernorm|attention_norm|norm1|ln1)",
     "norm2": r"(?:ln_2|post_attention_layernorm|ffn_norm|norm2|ln2|pre_mlp_layernorm)",
 }
@@ -37,7 +35,7 @@ _OUTSIDE: Mapping[str, str] = {
     "head": r"(?:.*\.)?(?:lm_head|output|embed_out|output_layer|head)",
 }
 _COMPILED = tuple(
-    {role: re.compile(say("(?:{})\\.(weight|bias)", pattern)) for role, pattern in table.items()}
+    {role: re.compile(f"(?:{pattern})\\.(weight|bias)") for role, pattern in table.items()}
     for table in (_IN_LAYER, _OUTSIDE)
 )
 

@@ -95,8 +95,8 @@ def filled(pattern: str, numbers: Sequence[str]) -> str:
     return ".".join(next(left) if part == NUMBER else part for part in pattern.split("."))
 
 
-def of(count: int, total: int, noun: str = "entry", several: str = "entries") -> str:
+def of(count: int, total: int) -> str:
     """`all 148 entries`, `3 of 148 entries`, `the only entry`."""
     if count == total:
-        return say("all {} {}", wording.count(total), several) if total > 1 else say("the only {}", noun)
-    return say("{} of {}", wording.count(count), wording.plural(total, noun, several))
+        return say("all {} entries", wording.count(total)) if total > 1 else "the only entry"
+    return say("{} of {}", wording.count(count), wording.plural(total, "entry", "entries"))

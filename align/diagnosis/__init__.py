@@ -7,6 +7,7 @@ from align.comparison import Walk
 from align.diagnosis.causes import in_order
 from align.diagnosis.inspecting import inspect
 from align.diagnosis.registry import PAIR_RULES, job_rule, rule, run_rule
+from align.exponents import exponents_of_pairs, skipped_steps
 from align.records import DiffResult, Finding, Severity, Verdict
 from align.sentences import say
 
@@ -35,6 +36,9 @@ def diagnose(walk: Walk) -> DiffResult:
         candidate_timeline=walk.candidate_timeline,
         modules=tuple(walk.modules.values()),
         pairing=walk.pairing,
+        exponents=exponents_of_pairs(
+            walk.comparisons, divergence, skipped_steps(walk.reference_timeline, walk.candidate_timeline)
+        ),
     )
 
 
@@ -52,7 +56,7 @@ def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:
         agreement = next((finding.summary for finding in findings if finding.label == "within-noise"), "Aligned.")
         if _verdict(walk) is Verdict.ALIGNED:
             return agreement
-        share = say("only {}", wording.percent(walk.judged_share)) if walk.judged_share else "none"
+        share = say("only {}", wording.percent(walk.judged_share)) if walk.judged_share else say("none")
         steps = wording.steps(walk.steps)
         return say(
             "These captures cannot be compared: of the tensors that {} computed {} could be judged.", steps, share

@@ -10,6 +10,7 @@ from align.asked_steps import none_of_asked, within
 from align.diagnosis.causes import in_order
 from align.diagnosis.registry import JOB_RULES, RUN_RULES
 from align.errors import ComparisonError
+from align.exponents import exponents_of_run, skipped_steps
 from align.inspection import Inspection, Job, RunView
 from align.inspection.grades import graded
 from align.inspection.questions import JOB_QUESTIONS, QUESTIONS
@@ -55,6 +56,9 @@ def inspect(views: Sequence[RunView]) -> InspectResult:
         first=wrong[0].where if wrong else None,
         tables=tables_of(job),
         captured=first.steps,
+        exponents=exponents_of_run(
+            (record for number in first.steps for record in first.step(number).records), skipped_steps(first.timeline)
+        ),
     )
 
 
@@ -88,11 +92,9 @@ def _verdict(views: Sequence[RunView], findings: Sequence[Finding], replies: Seq
 def _summary(views: Sequence[RunView], verdict: Health, findings: Sequence[Finding]) -> str:
     """One sentence on a run without an error."""
     captured, seen = len(views[0].steps), len(views[0].timeline)
-    scope = say(
-        "{} {}, of which {} captured", wording.count(seen), "step" if seen == 1 else "steps", wording.count(captured)
-    )
+    scope = say("{}, of which {} captured", wording.plural(seen, "step"), wording.count(captured))
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
-    also = say("; {} {}", wording.count(warnings), "warning" if warnings == 1 else "warnings") if warnings else ""
+    also = say("; {}", wording.plural(warnings, "warning")) if warnings else ""
     if verdict is Health.UNKNOWN and not any(view.steps for view in views):
         why = none_of_asked(views[0].run)
         none = (

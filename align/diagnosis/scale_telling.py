@@ -14,7 +14,7 @@ from align.inspection.loss_scale import scale_courses
 from align.inspection.scale_problems import ScaleProblem, problems
 from align.inspection.scale_questions import capture_skips
 from align.records import Fact, Finding, Phase, Place, Severity, TimelineRow
-from align.sentences import say
+from align.sentences import say, small
 
 SIDES = ("reference", "candidate")
 
@@ -55,11 +55,10 @@ def of_pair(walk: Walk, code: str, label: str) -> Iterator[Finding]:
             finding = told(problem, code)
             parts = walk.first is not None and problem.step <= walk.first.comparison.key.step
             severity = finding.severity if parts else Severity.WARNING
-            start = finding.summary[0].lower() + finding.summary[1:]
             yield replace(
                 finding,
                 severity=severity,
-                summary=say("In the {} alone {}", SIDES[side], start),
+                summary=say("In the {} alone {}", say(SIDES[side]), small(finding.summary)),
                 evidence={**finding.evidence, "side": SIDES[side]},
                 arguments={**finding.arguments, "side": SIDES[side]},
             )

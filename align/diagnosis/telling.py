@@ -75,7 +75,7 @@ def place_of(key: TensorKey, name: str | None = None) -> Place:
 def point(key: TensorKey) -> str:
     """`step 3, micro 1, backward`; before step 0 without a phase."""
     where = wording.step(key.step, key.micro)
-    return where if key.phase is Phase.INIT else say("{}, {}", where, key.phase)
+    return where if key.phase is Phase.INIT else say("{0}, {1}", where, key.phase)
 
 
 def opening(key: TensorKey) -> str:
@@ -115,7 +115,7 @@ def code_of(suspect: Suspect, users: Sequence[str] = ()) -> str:
     key = suspect.comparison.key
     if len(users) > 1:
         parts = [_backward_code(user) for user in users]
-        which = "both" if len(parts) == 2 else "all"  # noqa: PLR2004 - two are both
+        which = say("both" if len(parts) == 2 else "all")  # noqa: PLR2004 - two are both
         return say("{} or of {}, which {} can use it", joined(", of ", parts[:-1]), parts[-1], which)
     if key.phase is Phase.BACKWARD:
         return _backward_code(suspect.owner)
@@ -184,17 +184,17 @@ def statistics_summary(first: Suspect) -> str:
         opening(comparison.key),
         tensor(comparison.key),
         wording.relative(comparison.relative_l2),
-        relation(comparison, first.scale),
+        comma_relation(comparison, first.scale),
     )
 
 
 def amount(comparison: Comparison) -> str:
     """`relative L2 0.031, 147,000x the floor`, or which part of it stands out from rounding."""
-    size = say("relative L2 {}", wording.relative(comparison.relative_l2))
-    times = say("{} the floor", wording.times(comparison.times_floor))
+    size, times = wording.relative(comparison.relative_l2), wording.times(comparison.times_floor)
     if comparison.aspect is Aspect.SIZE or comparison.part is None:
-        return say("{}, {}", size, times)
-    return say("{}, of it {}, {}", size, _part(comparison.aspect, comparison.part), times)
+        return say("relative L2 {}, {} the floor", size, times)
+    part = _part(comparison.aspect, comparison.part)
+    return say("relative L2 {}, of it {}, {} the floor", size, part, times)
 
 
 def _part(aspect: Aspect, part: float) -> str:
@@ -319,18 +319,24 @@ def reordered(pair: Pair) -> bool:
 
 
 def relation(comparison: Comparison, scale: float = 1.0) -> str:
-    """What the candidate is to the reference where that is simple, else nothing; begins with a comma."""
+    """What the candidate is to the reference where that is simple, else nothing."""
     ours, theirs = comparison.reference.stats, comparison.candidate.stats
     if ours is None or theirs is None or comparison.reference.numel == 0:
         return ""
     if theirs.zeros == theirs.count and ours.zeros < ours.count:
-        return ", all zeros in the candidate"
+        return "all zeros in the candidate"
     if ours.zeros == ours.count and theirs.zeros < theirs.count:
-        return ", all zeros in the reference"
+        return "all zeros in the reference"
     if reordered(Pair(comparison.reference, comparison.candidate)):
-        return ", the values of the reference in another order"
+        return "the values of the reference in another order"
     factor = scale_between(comparison, scale)
-    return "" if factor is None else say(", {} times the reference", wording.factor(factor))
+    return "" if factor is None else say("{} times the reference", wording.factor(factor))
+
+
+def comma_relation(comparison: Comparison, scale: float = 1.0) -> str:
+    """The same behind a comma, as it goes on a sentence."""
+    told = relation(comparison, scale)
+    return say(", {}", told) if told else ""
 
 
 def carried_on(comparisons: tuple[Comparison, ...], first: Comparison) -> int:
@@ -376,13 +382,13 @@ def tell_loss_scales(scales: tuple[float, float] | None) -> str:
 
 def same_start_advice(walk: Walk) -> str:
     """How both runs get the same weights and batches, and no masks; empty where all of that was done."""
-    kept = [what for what in ("init", "batches") if not was_taken(walk, say("{}_from", what))]
+    kept = [what for what in ("init", "batches") if not was_taken(walk, f"{what}_from")]
     off = all(run.same_start.get("no_dropout") for run in (walk.reference, walk.candidate))
-    taking = joined(" ", (say("--{}-from REF.h5", what) for what in kept))
+    taking = " ".join(f"--{what}-from REF.h5" for what in kept)
     ways = []
     if kept:
         ways += [
-            say("the reference with `align capture --keep {}`", joined(",", kept)),
+            say("the reference with `align capture --keep {}`", ",".join(kept)),
             say("the candidate with `align capture {}`", taking),
         ]
     if not off:

@@ -32,6 +32,15 @@ def advise_scale(scale: float, lowest: float, highest: float, *, lost: bool) -> 
             "(torch.autocast(..., dtype=torch.bfloat16)), whose range is that of fp32."
         )
     power = math.floor(math.log2(fitting))
-    start = "Scale the loss: scaler = " if scale == 1.0 else "Raise the loss scale: "
-    start = say("{}torch.amp.GradScaler(init_scale=2.0**{})", start, power)
-    return say("{}, scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update(); or train in bf16.", start)
+    made = f"torch.amp.GradScaler(init_scale=2.0**{power})"
+    if scale == 1.0:
+        return say(
+            "Scale the loss: scaler = {}, scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update(); or "
+            "train in bf16.",
+            made,
+        )
+    return say(
+        "Raise the loss scale: {}, scaler.scale(loss).backward(), scaler.step(optimizer), scaler.update(); or train in "
+        "bf16.",
+        made,
+    )

@@ -28,7 +28,7 @@ def unusable(view: RunView) -> str:
             if usable
             else "every step was skipped"
         )
-        return f"{which}{then}."
+        return say("{}{}.", which, then)
     return say("no captured step is finite ({}){}.", wording.steps(view.steps), then)
 
 

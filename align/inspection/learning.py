@@ -19,7 +19,6 @@ from align.hyperparameters import RATE, Groups, group_of
 from align.inspection.view import RunView, StepView
 from align.optimizer_replay import Owner, groups_of
 from align.records import FactValue, Phase, TensorRecord
-from align.sentences import say
 from align.tolerance import PRECISIONS
 
 STRANGERS = "<parameters>"
@@ -246,7 +245,7 @@ def _moves(
             rate=float(rate),
             unchanged=change.unchanged,
             arrived=change.norm,
-            asked=_asked(owner, group, groups[owner[0]].get(say("{}.step", owner[1])), gradient, states),
+            asked=_asked(owner, group, groups[owner[0]].get(f"{owner[1]}.step"), gradient, states),
             changed=change.share,
             half_unit=unit * old.stats.rms if old.stats is not None else 0.0,
             largest=unit * old.stats.absolute_maximum if old.stats is not None else 0.0,
@@ -290,10 +289,10 @@ def _asked(
         return None
     kind = group.get("class")
     if kind == "SGD":
-        buffer = states.get((name, say("{}.momentum_buffer", slot)))
+        buffer = states.get((name, f"{slot}.momentum_buffer"))
         return float(rate) * max(_norm(buffer), gradient.stats.norm if buffer is None else 0.0)
-    second = states.get((name, say("{}.exp_avg_sq", slot))) or states.get((name, say("{}.square_avg", slot)))
-    first = states.get((name, say("{}.exp_avg", slot)))
+    second = states.get((name, f"{slot}.exp_avg_sq")) or states.get((name, f"{slot}.square_avg"))
+    first = states.get((name, f"{slot}.exp_avg"))
     if kind not in {"Adam", "AdamW", "RMSprop"} or second is None or second.stats is None:
         return None
     filled = second.stats.count - second.stats.zeros

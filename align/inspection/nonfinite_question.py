@@ -10,7 +10,7 @@ from align.inspection.lacking import lacking
 from align.inspection.nonfinite import Start
 from align.inspection.nonfinite_kind import SHORT
 from align.records import INIT_STEP, Phase, Reply, State
-from align.sentences import say
+from align.sentences import joined, say
 
 FINITE, HEADROOM = "finite numbers", "headroom"
 
@@ -34,7 +34,8 @@ def finite(inspection: Inspection) -> Reply:
         told = say("Every {} of {} is finite", _listed(phases), wording.steps(view.steps))
         if found.caught or found.expected:
             told = say("What the optimizer took is finite in {}", wording.steps(view.steps))
-        return Reply(FINITE, State.GOOD, f"{told}{_caught(found.caught)}{_expected(inspection)}{_meant(found.meant)}.")
+        more = joined("", (_caught(found.caught), _expected(inspection), _meant(found.meant)))
+        return Reply(FINITE, State.GOOD, say("{}{}.", told, more))
     known = [row.step for row in view.timeline if math.isfinite(row.loss)]
     if known:
         return Reply(
@@ -96,13 +97,13 @@ def _where(start: Start) -> str:
     key = start.key
     if key.step == INIT_STEP:
         return say("the initial weights: {} {}", key.name, key.slot)
-    return say("{}, {}: {} {}", wording.step(key.step, key.micro), key.phase, key.name, key.slot)
+    return say("{0}, {1}: {2} {3}", wording.step(key.step, key.micro), key.phase, key.name, key.slot)
 
 
 def _listed(phases: list[Phase]) -> str:
     names = {
-        Phase.LOSS: "loss", Phase.GRADIENT: "gradient", Phase.UPDATE: "gradient of the optimizer",
-        Phase.PARAM: "parameter",
+        Phase.LOSS: "loss", Phase.GRADIENT: say("gradient"), Phase.UPDATE: "gradient of the optimizer",
+        Phase.PARAM: say("parameter"),
     }  # fmt: skip
     return wording.listing([names[phase] for phase in phases if phase is not Phase.UPDATE or len(phases) == 1])
 

@@ -18,23 +18,15 @@ def ranks(job: Job) -> Reply:
     numbers = [inspection.view.run.rank for inspection in job.ranks]
     missing = [rank for rank in range(world) if rank not in numbers]
     if missing:
-        many = len(missing) > 1
-        return Reply(
-            RANKS,
-            State.UNKNOWN,
-            say(
-                "{} of {} ranks were read: the file{} of rank{} {} {} not there. What only {} cannot be told; copy "
-                "{} beside the others.",
-                wording.count(len(numbers)),
-                wording.count(world),
-                "s" if many else "",
-                "s" if many else "",
-                wording.ranges(missing),
-                "are" if many else "is",
-                "they do" if many else "it does",
-                "them" if many else "it",
-            ),
+        template = (
+            "{} of {} ranks were read: the files of ranks {} are not there. What only they do cannot be told; copy "
+            "them beside the others."
+            if len(missing) > 1
+            else "{} of {} ranks were read: the file of rank {} is not there. What only it does cannot be told; copy "
+            "it beside the others."
         )
+        told = say(template, wording.count(len(numbers)), wording.count(world), wording.ranges(missing))
+        return Reply(RANKS, State.UNKNOWN, told)
     return Reply(RANKS, State.ABSENT, say("All {} ranks were read.", wording.count(world)))
 
 

@@ -101,7 +101,7 @@ def initial_look(spread: Spread, shape: tuple[int, ...], sample: Numbers | None,
     if spread.count == 0:
         return ""
     if spread.minimum == spread.maximum:
-        return {0.0: "zeros", 1.0: "ones"}.get(spread.minimum, "constant" if spread.count > 1 else "")
+        return {0.0: say("zeros"), 1.0: say("ones")}.get(spread.minimum, say("constant") if spread.count > 1 else "")
     if spread.count < FEWEST or len(_long(shape)) < 2:  # noqa: PLR2004 - vectors are drawn with bounds that they do not tell
         return ""
     found = (draw.name for draw in _draws(shape, spread.deviation) if _looks_like(draw, spread, sample, unit))

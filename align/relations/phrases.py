@@ -20,8 +20,8 @@ from align.sentences import joined, say
 
 EXAMPLES = 3
 LARGE = 1000.0
-AXES = {0: "rows", 1: "columns"}
-ONE = {"rows": "row", "columns": "column"}
+AXES = {0: say("rows"), 1: say("columns")}
+ONE = {0: say("row"), 1: say("column")}
 SIDES = {Side.REFERENCE: "the reference", Side.CANDIDATE: "the candidate", Side.BOTH: "both runs"}
 
 
@@ -47,12 +47,14 @@ def describe_model(relation: ModelRelation) -> str:
     )
 
 
-def factor_words(factor: Factor | None) -> str:
-    """`8 times the reference (world size or accumulation steps)`."""
+def factor_words(factor: Factor | None, *, several: bool = False) -> str:
+    """`8 times the reference (world size or accumulation steps)`; of several tensors `8 times those of ...`."""
     if factor is None:
-        return "a multiple of the reference"
+        return "a multiple of those of the reference" if several else "a multiple of the reference"
     number = wording.value(factor.value) if abs(factor.value) >= LARGE else wording.factor(factor.value)
-    meaning = say(" ({})", joined(" or ", factor.meanings)) if factor.meanings else ""
+    meaning = say(" ({})", joined(" or ", map(say, factor.meanings))) if factor.meanings else ""
+    if several:
+        return say("{} times those of the reference{}", number, meaning)
     return say("{} times the reference{}", number, meaning)
 
 
@@ -107,7 +109,9 @@ def part_words(part: Part) -> str:
     if part.run is not None:
         return say("{} {} to {}", what, part.run[0], part.run[1] - 1)
     places = wording.listing([str(index) for index in part.indices[:EXAMPLES]], part.count)
-    return say("{} {}", what if part.count > 1 else ONE.get(what, what.replace("slices", "the slice")), places)
+    if part.count == 1:
+        what = ONE.get(part.dimension, say("the slice along dimension {}", part.dimension))
+    return say("{} {}", what, places)
 
 
 def _side(side: Side | None) -> str:
@@ -174,7 +178,7 @@ MODEL_PHRASES: Mapping[ModelKind, Callable[[ModelRelation], str]] = {
     ModelKind.PERMUTED_KEYS: lambda each: say(
         "those of the reference under other names ({}, {})", wording.plural(len(each.keys), "tensor"), _keys(each.keys)
     ),
-    ModelKind.SCALED: lambda each: factor_words(each.factor).replace("the reference", "those of the reference", 1),
+    ModelKind.SCALED: lambda each: factor_words(each.factor, several=True),
     ModelKind.SIGN_FLIPPED: lambda _: "those of the reference with their sign flipped",
     ModelKind.STALE: lambda each: say("those of {}", each.earlier),
     ModelKind.CAST: lambda each: say("rounded to {} in {}", wording.dtype(each.format), _side(each.side)),

@@ -28,7 +28,7 @@ FACETS = (
     Facet("torch is", lambda run: run.versions.get("torch")),
     Facet("CANN is", lambda run: run.versions.get("cann")),
     Facet("CUDA is", lambda run: run.versions.get("cuda")),
-    Facet("autocast is", lambda run: run.autocast or "off"),
+    Facet("autocast is", lambda run: run.autocast or say("off")),
     Facet("deterministic algorithms are", lambda run: run.flags.get("deterministic")),
     Facet("TF32 in matrix products is", lambda run: run.flags.get("matmul_allow_tf32")),
 )

@@ -47,11 +47,11 @@ def find(job: Job) -> Iterator[Finding]:
 def _begin(job: Job, found: Unlike) -> tuple[str, str]:
     who, what = ranks_telling.ranks(job, found.ranks), ranks_telling.owners(found.owners)
     many = len(found.ranks) > 1
-    kind = "parameters" if found.trained else "buffers and frozen weights"
+    kind = say("parameters" if found.trained else "buffers and frozen weights")
     told = say(
         "Before step 0 {} hold{} other weights than rank {}: {} of {} {} differ ({}; largest relative L2 {})",
         who,
-        "" if many else "s",
+        "" if many else say("s"),
         ranks_telling.number(job, _first_other(job, found)),
         wording.count(len(found.owners)),
         wording.count(found.of),
@@ -82,7 +82,7 @@ def _after(job: Job, found: Unlike) -> tuple[str, str]:
         "before: {} of {} differ ({}; largest relative L2 {}).",
         found.step,
         who,
-        "" if len(found.ranks) > 1 else "s",
+        "" if len(found.ranks) > 1 else say("s"),
         ranks_telling.number(job, _first_other(job, found)),
         wording.count(len(found.owners)),
         wording.count(found.of),

@@ -82,7 +82,9 @@ def advice(view: RunView, start: Start) -> str:
             "torch.autocast: in fp16 this eps is 0, and a gradient whose square is 0 in fp16 is divided by 0. An eps "
             "of 1e-4 is more than 0 in fp16, but it slows small gradients down."
         )
-    return _advice_on_code(start) if where is Where.CODE else _ADVICE[where].format(name=start.key.name)
+    if where is Where.WEIGHTS:
+        return say(_WEIGHTS_ADVICE, start.key.name)
+    return _advice_on_code(start) if where is Where.CODE else _ADVICE[where]
 
 
 def _eps_is_zero(view: RunView, start: Start) -> bool:
@@ -96,7 +98,7 @@ def settings(view: RunView, start: Start) -> dict[str, FactValue]:
     if where_of(start) is not Where.OPTIMIZER:
         return {}
     step, key = view.step(start.key.step), start.key
-    group = step.fact(Phase.OPTIMIZER, key.name, say("{}.group", key.slot.partition(".")[0]))
+    group = step.fact(Phase.OPTIMIZER, key.name, f"{key.slot.partition('.')[0]}.group")
     found = {name: step.fact(Phase.OPTIMIZER, str(group), name) for name in SETTINGS}
     return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
@@ -216,11 +218,11 @@ _SUMMARIES: Mapping[Where, Callable[[RunView, Start], str]] = {
     Where.CODE: _code,
 }
 
+_WEIGHTS_ADVICE = (
+    "Look at how {} is initialized, and at the checkpoint that it is loaded from: `align checkpoint CHECKPOINT "
+    "RUN.h5` compares it with what the run started with."
+)
 _ADVICE: Mapping[Where, str] = {
-    Where.WEIGHTS: (
-        "Look at how {name} is initialized, and at the checkpoint that it is loaded from: `align checkpoint CHECKPOINT "
-        "RUN.h5` compares it with what the run started with."
-    ),
     Where.BATCH: (
         "Look at the sample and at the code that makes the batch: a division by a deviation of 0, a logarithm, a "
         "damaged file. Check batches with torch.isfinite before the model gets them."
@@ -249,7 +251,7 @@ _ADVICE: Mapping[Where, str] = {
 
 
 def _advice_on_code(start: Start) -> str:
-    name = tell.made_by(start).removeprefix("the backward of ") or start.key.name
+    name = tell.code_of(start) or start.key.name
     if start.key.phase is Phase.BACKWARD:
         return say(
             "Look at the operators of {} whose derivative is not finite at some value: sqrt or norm at 0, a branch "

@@ -55,6 +55,12 @@ def place(start: Start) -> Place:
 
 def made_by(start: Start) -> str:
     """The code that made it, as the end of a sentence after a colon; nothing where the module itself did."""
+    backward = start.origin is Origin.FUNCTIONAL and start.key.phase is Phase.BACKWARD
+    return say("the backward of {}", code_of(start)) if backward else code_of(start)
+
+
+def code_of(start: Start) -> str:
+    """The code that made it, of a gradient the code whose backward did; nothing where the module itself did."""
     key = start.key
     if start.origin is Origin.UNKNOWN:
         return "code that was not captured"
@@ -63,7 +69,7 @@ def made_by(start: Start) -> str:
     if key.phase is Phase.BACKWARD:
         users = [telling.code_name(user) if not user else say("the code of {}", user) for user in start.users]
         which = "" if len(users) < 2 else ", which can all use it"  # noqa: PLR2004 - one alone is told as such
-        return say("the backward of {}{}", joined(" or of ", users), which)
+        return say("{}{}", joined(" or of ", users), which)
     if not start.owner:
         return "the training script"
     code = say("the code of {}", start.owner)

@@ -62,7 +62,7 @@ def _summary(view: RunView, start: Start, precision: Precision) -> str:
     if start.weights > precision.largest:
         of = say(" ({})", amount) if amount else ""
         return say("{}{}: its weights reach {}, beyond {}{}.", first, of, wording.value(start.weights), limit, by)
-    return f"{first}{beyond}{by}.{_grows(view, start)}"
+    return say("{}{}{}.{}", first, beyond, by, _grows(view, start))
 
 
 def trail(view: RunView, start: Start) -> dict[str, float]:

@@ -54,7 +54,7 @@ def _summary(walk: Walk, first: Suspect) -> str:
     comparison = first.comparison
     key = comparison.key
     name = walk.modules[key.name].class_name
-    much = say("{}{}", telling.amount(comparison), telling.relation(comparison, first.scale))
+    much = say("{}{}", telling.amount(comparison), telling.comma_relation(comparison, first.scale))
     device = _devices(walk)
     if key.phase is Phase.GRADIENT:
         return say(

@@ -44,7 +44,7 @@ def find(walk: Walk) -> Iterator[Finding]:
 def _summary(first: Suspect, cause: BackwardCause) -> str:
     comparison = first.comparison
     key = comparison.key
-    much = say("{}{}", telling.amount(comparison), telling.relation(comparison, first.scale))
+    much = say("{}{}", telling.amount(comparison), telling.comma_relation(comparison, first.scale))
     if key.phase is Phase.BACKWARD:
         if cause.factor is None:
             return say(
@@ -61,20 +61,19 @@ def _summary(first: Suspect, cause: BackwardCause) -> str:
             key.name,
             telling.amount(comparison),
         )
-    agrees = "as the optimizer takes it" if key.phase is Phase.UPDATE else "though the gradients of activations agree"
+    taken = key.phase is Phase.UPDATE
     if cause.common is None:
         return say(
             "{}: the gradient of {} of {} is twice the reference's, {}.",
             telling.opening(key),
             key.slot,
             key.name,
-            agrees,
+            "as the optimizer takes it" if taken else "though the gradients of activations agree",
         )
-    agrees = agrees.replace("takes it", "takes them")
     return say(
         "{}: the gradients are twice those of the reference, {} ({} of {}; first {} of {}).",
         telling.opening(key),
-        agrees,
+        "as the optimizer takes them" if taken else "though the gradients of activations agree",
         wording.count(len(cause.common.names)),
         wording.plural(cause.common.total, "parameter"),
         key.slot,

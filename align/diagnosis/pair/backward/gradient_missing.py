@@ -66,7 +66,7 @@ def _what(walk: Walk, gap: GradientGap) -> str:
             side,
             _listed(gap),
             share,
-            "one of each" if len(gap.owners) > 1 else "one",
+            say("one of each" if len(gap.owners) > 1 else "one"),
         )
     if gap.cut and many:
         start = say(

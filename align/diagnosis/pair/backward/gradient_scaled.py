@@ -87,7 +87,7 @@ def _why(walk: Walk, first: Suspect, common: GradientFactor) -> tuple[str, str]:
             "Divide the gradients by the scale that their loss was multiplied by, once, before they are clipped and "
             "the optimizer takes them."
         )
-    told = say(" That may be {}.", joined(" or ", meanings)) if meanings else ""
+    told = say(" That may be {}.", joined(" or ", map(say, meanings))) if meanings else ""
     return told, (
         "Compare how both scripts average gradients: division by accumulation steps and by the world size, a sum "
         "against a mean over ranks, clipping, hooks on parameters."

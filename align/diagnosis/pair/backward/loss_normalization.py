@@ -116,7 +116,7 @@ def _begin(first: Suspect) -> str:
 def _tell_factor(first: Suspect, cause: LossCause) -> tuple[str, str]:
     factor = cause.factor
     number = wording.factor(factor.value) if factor is not None else ""
-    meaning = say(" ({})", joined(" or ", factor.meanings)) if factor is not None and factor.meanings else ""
+    meaning = say(" ({})", joined(" or ", map(say, factor.meanings))) if factor is not None and factor.meanings else ""
     told = say(
         "{}. It is {} times the reference's{}, and so are the gradients of the outputs, which agree: the same loss, "
         "averaged otherwise.",
@@ -175,7 +175,7 @@ def _tell_counted(first: Suspect, cause: LossCause) -> tuple[str, str]:
     )
     if cause.ignored[0] != cause.ignored[1]:
         told += say(", whose losses leave out the targets that are {} and {}", cause.ignored[0], cause.ignored[1])
-    return f"{told}.", (
+    return say("{}.", told), (
         "Give the loss of both runs one ignore_index, the one that padding has in the targets, and the same mask."
     )
 

@@ -86,5 +86,5 @@ def _advice(walk: Walk, found: Given) -> str:
     return say(
         "Feed both runs the same batches: {}set the same sampler seed, number of workers, shuffling and "
         "preprocessing. Look at the first differing batch with `align show`.",
-        given.taking(walk),
+        given.taking_or(walk),
     )

@@ -40,7 +40,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             say(
                 "Feed both runs the same batches: {}{}before the DataLoader is read (torch.manual_seed, "
                 "`generator=` of the DataLoader, or `align capture --seed 1` where the script sets no seed).{}",
-                given.taking(walk),
+                given.taking_or(walk),
                 settled,
                 "" if settings else listed,
             ),

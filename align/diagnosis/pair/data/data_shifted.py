@@ -47,7 +47,7 @@ def find(walk: Walk) -> Iterator[Finding]:
                 first,
                 first,
                 second,
-                given.taking(walk).removesuffix("; or ") or "let both begin at one sample",
+                given.taking(walk) or "let both begin at one sample",
             ),
         ),
         {"ahead": first, "by_samples": abs(found.samples.shift), "overlap": found.samples.overlap},

@@ -48,7 +48,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             say(
                 "{} To compare the models as they are, {}.",
                 _cause(walk, 0 if side == "reference" else 1),
-                given.taking(walk).removesuffix("; or ") or "read each sample once in both runs",
+                given.taking(walk) or "read each sample once in both runs",
             ),
         ),
         {"side": side, "repeated": number, "loader_settings": {name: list(pair) for name, pair in settings.items()}},

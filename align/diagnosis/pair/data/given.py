@@ -40,7 +40,7 @@ ORDERED = (SampleKind.ORDER_IN_BATCH, SampleKind.SHIFTED, SampleKind.GAPS, Sampl
 
 TAKING = (
     "capture the reference with `align capture --keep batches`, the candidate with "
-    "`align capture --batches-from REF.h5`; or "
+    "`align capture --batches-from REF.h5`"
 )
 
 
@@ -226,7 +226,7 @@ def tell_settings(settings: Mapping[str, tuple[Any, Any]]) -> str:
 def _told(value: Any) -> str:
     if isinstance(value, Mapping):
         return joined(", ", (say("{} {}", name, one) for name, one in value.items()))
-    return "none" if value is None else str(value)
+    return say("none") if value is None else str(value)
 
 
 def finding(
@@ -262,8 +262,13 @@ def finding(
 
 
 def taking(walk: Walk) -> str:
-    """The same-start options for batches, as the begin of a sentence; empty where they were used."""
+    """The same-start options for batches, as what can be done; empty where they were used."""
     return "" if telling.was_taken(walk, "batches_from") else TAKING
+
+
+def taking_or(walk: Walk) -> str:
+    """The same-start options for batches, as the begin of a sentence that goes on with another way."""
+    return joined("", (TAKING, "; or ")) if taking(walk) else ""
 
 
 def _hash(number: int | None) -> str | None:

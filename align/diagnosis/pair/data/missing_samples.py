@@ -48,7 +48,7 @@ def find(walk: Walk) -> Iterator[Finding]:
                 "cannot be read), drop_last, a part of the data that a worker or rank gets. To compare the models "
                 "as they are, {}.",
                 side,
-                given.taking(walk).removesuffix("; or ") or "give both runs the same files",
+                given.taking(walk) or "give both runs the same files",
             ),
         ),
         {"side": side, "missing": number},

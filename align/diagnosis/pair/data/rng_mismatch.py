@@ -14,7 +14,7 @@ from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Finding, Phase, Severity, TensorKey
 from align.samples import SampleKind
-from align.sentences import say
+from align.sentences import say, trimmed
 
 CODE = "AL202"
 LABEL = "rng-mismatch"
@@ -61,19 +61,21 @@ def find(walk: Walk) -> Iterator[Finding]:
         say(
             "The seeds agree, but the generator{} of {} differ{} as {} begins: {} one run draws numbers that the "
             "other does not. {}. No module is to blame.",
-            "" if len(first) == 1 else "s",
+            "" if len(first) == 1 else say("s"),
             wording.listing([WORDS.get(one.name, one.name) for one in first]),
-            "s" if len(first) == 1 else "",
+            say("s") if len(first) == 1 else "",
             wording.step(step),
             since,
             random.words,
         ),
-        say(
-            "Look for what only one script draws: `iter(loader)` takes a number from torch's generator unless the "
-            "DataLoader has a `generator=` of its own; so do an initialisation, a sanity check, an augmentation. "
-            "`align capture --phases rng,input --steps 0:` shows in which step the states part. {}",
-            telling.same_start_advice(walk),
-        ).rstrip(),
+        trimmed(
+            say(
+                "Look for what only one script draws: `iter(loader)` takes a number from torch's generator unless the "
+                "DataLoader has a `generator=` of its own; so do an initialisation, a sanity check, an augmentation. "
+                "`align capture --phases rng,input --steps 0:` shows in which step the states part. {}",
+                telling.same_start_advice(walk),
+            )
+        ),
         telling.place_of(random.key),
         {"generators": {one.name: {"differs_at": one.step, "agreed_at": one.agreed} for one in parted}},
         {"generators": [one.name for one in first], "step": step, "agreed": agreed},

@@ -15,7 +15,7 @@ from align.diagnosis.registry import rule
 from align.pairing import Pair
 from align.records import Comparison, Finding, Phase, Place, Severity
 from align.samples import SampleKind
-from align.sentences import say
+from align.sentences import say, trimmed
 from align.tolerance import is_float
 
 CODE = "AL201"
@@ -48,12 +48,14 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         severity,
         say("The runs draw different random numbers ({}){}.", wording.listing(what), blame),
-        say(
-            "Seed both runs the same, before the model is built and the data are shuffled: torch.manual_seed, "
-            "random.seed and numpy.random.seed in the script, or `align capture --seed 1` where the script sets no "
-            "seed. Devices draw different numbers from one seed. {}",
-            telling.same_start_advice(walk),
-        ).rstrip(),
+        trimmed(
+            say(
+                "Seed both runs the same, before the model is built and the data are shuffled: torch.manual_seed, "
+                "random.seed and numpy.random.seed in the script, or `align capture --seed 1` where the script sets no "
+                "seed. Devices draw different numbers from one seed. {}",
+                telling.same_start_advice(walk),
+            )
+        ),
         telling.place_of(walk.first.comparison.key) if walk.first is not None and drawn_again else Place(),
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},
         {"seeds": {name: list(pair) for name, pair in seeds.items()}, "weights_drawn_again": drawn_again},

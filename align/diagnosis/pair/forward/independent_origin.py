@@ -12,7 +12,7 @@ from align.diagnosis import telling
 from align.diagnosis.pair.backward import backward_cause, unreduced
 from align.diagnosis.registry import rule
 from align.records import Finding, Phase, Severity
-from align.sentences import say
+from align.sentences import joined, say
 from align.walk import Suspect
 
 CODE = "AL407"
@@ -61,7 +61,7 @@ def _known_of(walk: Walk, suspect: Suspect) -> dict[str, Any]:
 def _summary(suspect: Suspect, users: Sequence[str]) -> str:
     comparison = suspect.comparison
     key = comparison.key
-    much = telling.amount(comparison) + telling.relation(comparison, suspect.scale)
+    much = joined("", (telling.amount(comparison), telling.comma_relation(comparison, suspect.scale)))
     where = "" if telling.is_module(suspect) else say(" It is made by {}.", telling.maker(suspect, users))
     return say(
         "Another difference starts in {}, at {}: {}, beyond what it inherits from the first.{}",

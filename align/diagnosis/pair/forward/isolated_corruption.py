@@ -64,7 +64,7 @@ def _meaning(walk: Walk, first: Suspect) -> str:
     if key.phase in {Phase.GRADIENT, Phase.UPDATE}:
         buffer = " (a gradient buffer before its stream was done, for example)" if run[1] - run[0] > 1 else ""
         return say("What it is made from agrees. {}{}.", looks, buffer)
-    return f"{looks}."
+    return say("{}.", looks)
 
 
 def _was_the_same(first: Suspect) -> bool:
@@ -83,7 +83,7 @@ def _advice(walk: Walk, first: Suspect) -> str:
         "the capture several times. Else look for code that treats a part of {} of {} otherwise (a shard, a mask).",
         how,
         wording.plural(count, "element"),
-        "s" if count == 1 else "",
+        say("s") if count == 1 else "",
         first.comparison.key.slot,
         first.comparison.key.name,
     )

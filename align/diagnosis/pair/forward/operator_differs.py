@@ -67,7 +67,7 @@ def _summary(walk: Walk, first: Suspect, argument: str) -> str:
         telling.opening(key),
         telling.tensor(key),
         telling.amount(comparison),
-        telling.relation(comparison, first.scale),
+        telling.comma_relation(comparison, first.scale),
     )
     if argument:
         return say(

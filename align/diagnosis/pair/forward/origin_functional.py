@@ -102,7 +102,7 @@ def _arguments_of_other(other: Comparison | None) -> dict[str, object]:
 def _tell_handed(first: Suspect, other: Comparison | None) -> str:
     key = first.comparison.key
     much = telling.amount(first.comparison) if first.kind is Kind.VALUE else "another shape"
-    much += telling.relation(first.comparison, first.scale)
+    much = joined("", (much, telling.comma_relation(first.comparison, first.scale)))
     told = say("{}: {} is the first tensor that differs: {}.", telling.opening(key), telling.tensor(key), much)
     if other is None:
         return say(
@@ -137,7 +137,7 @@ def _advise_handed(first: Suspect, other: Comparison | None) -> str:
 def _summary(first: Suspect, users: Sequence[str]) -> str:
     comparison = first.comparison
     much = telling.amount(comparison) if first.kind is Kind.VALUE else "another shape"
-    much += telling.relation(comparison, first.scale)
+    much = joined("", (much, telling.comma_relation(comparison, first.scale)))
     if first.origin is Origin.FUNCTIONAL and comparison.key.phase is Phase.BACKWARD:
         key = comparison.key
         return say(

@@ -10,7 +10,7 @@ from align.diagnosis.pair.backward import backward_cause
 from align.diagnosis.pair.forward import added_tensor, forward_cause, wrong_elements
 from align.diagnosis.registry import rule
 from align.records import Finding, Kind, Origin, Phase, Severity
-from align.sentences import say
+from align.sentences import joined, say
 from align.units import SCRIPT
 from align.walk import Suspect
 
@@ -64,7 +64,7 @@ def _summary(walk: Walk, first: Suspect) -> str:
             telling.opening(key),
             telling.tensor(key),
         )
-    relation = telling.relation(comparison, first.scale)
+    relation = telling.comma_relation(comparison, first.scale)
     if key.phase is Phase.BACKWARD:
         return say(
             "Forward agrees; {} of {}: {} is the first gradient that differs: {}{}.",
@@ -139,4 +139,4 @@ def _advice(walk: Walk, first: Suspect, classes: tuple[str, str]) -> str:
             "Compare how the backward of {} is computed in both runs: custom autograd functions, kernels, hooks.", what
         )
     named = telling.capture_advice(key.name) if key.name != SCRIPT else ""
-    return say("{} {}", text, named).strip()
+    return joined(" ", filter(None, (text, named)))

@@ -196,9 +196,9 @@ def _left_out(walk: Walk) -> str:
     missing = [step for step in walk.steps if step not in walk.judged_steps]
     told = say(" {} could not be judged.", capital(wording.steps(missing))) if missing and walk.judged_steps else ""
     if not any(each.key.phase in {Phase.BACKWARD, Phase.GRADIENT} for each in walk.judged):
-        told += " Gradients were not compared."
+        told = joined("", (told, " Gradients were not compared."))
     if not any(each.key.phase is Phase.FORWARD for each in walk.judged):
-        told += " The forward pass was not compared."
+        told = joined("", (told, " The forward pass was not compared."))
     return told
 
 
@@ -215,8 +215,8 @@ def _advice(walk: Walk, notes: tuple[str, ...]) -> str:
         )
     if walk.statistics_only:
         return joined(" ", (telling.STATISTICS_ADVICE, *notes))
-    finer = "" if precision in FINE else say("Repeat both runs in fp32 to see smaller effects{}. ", _of_gradients(walk))
-    return say("{}{}", finer, joined(" ", notes)).strip() or "Nothing to do for these steps."
+    finer = "" if precision in FINE else say("Repeat both runs in fp32 to see smaller effects{}.", _of_gradients(walk))
+    return joined(" ", filter(None, (finer, *notes))) if finer or notes else "Nothing to do for these steps."
 
 
 def _any_output(walk: Walk) -> bool:

@@ -25,7 +25,7 @@ def told(part: WrongPart | None) -> str:
 
 def _slice(part: WrongPart) -> str:
     last = part.dimension == len(part.shape) - 1
-    what = "column" if last and len(part.shape) > 1 else "element" if last else "place"
+    what = say("column" if last and len(part.shape) > 1 else "element" if last else "place")
     along = "" if last else say(" along dimension {}", part.dimension)
     several = part.stop - part.start > 1
     places = say("{} to {}", part.start, part.stop - 1) if several else f"{part.start}"
@@ -33,12 +33,12 @@ def _slice(part: WrongPart) -> str:
     return say(
         "Only {}{} {} of {}{}{} differ{} beyond rounding; the others agree.",
         what,
-        "s" if several else "",
+        say("s") if several else "",
         places,
         part.length,
         along,
         ends,
-        "" if several else "s",
+        "" if several else say("s"),
     )
 
 

@@ -9,7 +9,7 @@ from align.comparison import Walk
 from align.diagnosis import scale_telling
 from align.diagnosis.registry import rule
 from align.records import Finding, Phase, Severity
-from align.sentences import say
+from align.sentences import say, small
 
 CODE = "AL609"
 LABEL = "clip-before-unscale"
@@ -29,7 +29,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             CODE,
             LABEL,
             Severity.ERROR if parts else Severity.WARNING,
-            say("In the {} alone, {}{}", side, summary[0].lower(), summary[1:]),
+            say("In the {} alone, {}", say(side), small(summary)),
             scale_telling.advise_clip(clip),
             scale_telling.first_place(walk, step, Phase.UPDATE),
             {**scale_telling.clip_evidence(clip), "side": side},

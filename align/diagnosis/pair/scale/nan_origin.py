@@ -49,8 +49,8 @@ def nonfinite_counts(comparison: Comparison) -> dict[str, int]:
     counts = {"elements": comparison.reference.numel}
     for side, record in (("reference", comparison.reference), ("candidate", comparison.candidate)):
         if record.stats is not None:
-            counts[say("{}_nan", side)] = record.stats.nans
-            counts[say("{}_inf", side)] = record.stats.positive_infs + record.stats.negative_infs
+            counts[f"{side}_nan"] = record.stats.nans
+            counts[f"{side}_inf"] = record.stats.positive_infs + record.stats.negative_infs
     return counts
 
 
@@ -87,7 +87,9 @@ def _summary(suspect: Suspect, side: NonfiniteSide, carried: int) -> str:
 
 def _advice(suspect: Suspect) -> str:
     key = suspect.comparison.key
-    name = key.name if telling.is_module(suspect) else telling.maker(suspect).removeprefix("the backward of ")
+    name = key.name if telling.is_module(suspect) else telling.maker(suspect)
+    if key.phase is Phase.BACKWARD and suspect.origin is Origin.FUNCTIONAL:
+        name = telling.code_of(suspect)
     if key.phase is Phase.LOSS:
         return (
             "Look at the loss of this step for a division by zero or a logarithm of zero: a batch without a valid "

@@ -9,7 +9,7 @@ from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.diagnosis.skipped_step_telling import advice, tell
 from align.records import Finding, Phase, Place, Severity
-from align.sentences import say
+from align.sentences import say, small
 
 CODE = "AL610"
 LABEL = "skipped-step-applied"
@@ -31,7 +31,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             CODE,
             LABEL,
             Severity.ERROR,
-            say("In the {} alone, {}{} The {} skipped it.", side, summary[0].lower(), summary[1:], other),
+            say("In the {} alone, {} The {} skipped it.", say(side), small(summary), say(other)),
             advice(optimizer),
             place,
             {"moved": len(found.moved), "parameters": found.seen, "proof": found.proof, "farthest": found.farthest,

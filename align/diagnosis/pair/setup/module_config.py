@@ -38,7 +38,8 @@ def _finding(walk: Walk, told: ConfigDifference, differences: Sequence[ConfigDif
     of_module = [each for each in differences if each.name == told.name]
     alike = [each for each in differences if each is not told and _setting(each) == _setting(told)]
     first = walk.first if sure else None
-    summary = f"{_sentence(of_module[:TOLD])}{_others(len(alike), len(differences) - len(of_module) - len(alike))}."
+    others = _others(len(alike), len(differences) - len(of_module) - len(alike))
+    summary = say("{}{}.", _sentence(of_module[:TOLD]), others)
     arguments = {
         "name": told.name,
         "attribute": told.attribute,

@@ -36,7 +36,7 @@ def other_class(walk: Walk) -> Iterator[Finding]:
     if not ours.class_name or not theirs.class_name or ours.class_name == theirs.class_name:
         return
     key = first.comparison.key
-    relation = telling.relation(first.comparison, first.scale).removeprefix(", ")
+    relation = telling.relation(first.comparison, first.scale)
     what = say(" The candidate's is {}.", relation) if relation else ""
     yield Finding(
         CODE,

@@ -91,4 +91,4 @@ def _reductions(ours: Mapping[str, object], theirs: Mapping[str, object]) -> dic
 
 
 def _autocast(dtype: str | None) -> str:
-    return "off" if dtype is None else wording.dtype(dtype)
+    return say("off") if dtype is None else wording.dtype(dtype)

@@ -19,8 +19,8 @@ LABEL = "environment-differs"
 
 SWITCHES = {"no_dropout": "dropout was off", "deterministic": "deterministic algorithms were on"}
 ADVICE = {
-    "no_dropout": "Capture the {other} with `align capture --no-dropout` too.",
-    "deterministic": "Capture the {other} with `align capture --deterministic` too.",
+    "no_dropout": "Capture the {} with `align capture --no-dropout` too.",
+    "deterministic": "Capture the {} with `align capture --deterministic` too.",
 }
 
 
@@ -76,7 +76,7 @@ def _one_sided(walk: Walk) -> Iterator[Circumstance]:
         ours, theirs = (bool(run.same_start.get(name)) for run in (walk.reference, walk.candidate))
         if ours != theirs:
             side, other = ("reference", "candidate") if ours else ("candidate", "reference")
-            yield Circumstance(name, say("{} in the {} only", words, side), ADVICE[name].format(other=other))
+            yield Circumstance(name, say("{} in the {} only", words, side), say(ADVICE[name], other))
 
 
 def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
@@ -85,7 +85,7 @@ def _taken_from_elsewhere(walk: Walk) -> Iterator[Circumstance]:
     batches = first_of_step is not None and first_of_step.pair.key.phase is Phase.INPUT
     for name, count, differ, what, option in (
         ("init_from", "init_tensors", bool(walk.unequal_weights), "initial weights", "--init-from"),
-        ("batches_from", "batches_taken", batches, "batches", "--batches-from"),
+        ("batches_from", "batches_taken", batches, say("batches"), "--batches-from"),
     ):
         for side, run in (("reference", walk.reference), ("candidate", walk.candidate)):
             source = run.same_start.get(name)

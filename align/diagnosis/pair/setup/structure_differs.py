@@ -83,7 +83,7 @@ def _structure(
         CODE,
         LABEL,
         _severity(walk, sure=sure),
-        joined(" ", told).strip(),
+        joined(" ", filter(None, told)),
         advice,
         telling.place_of(walk.first.comparison.key) if sure and walk.first is not None else Place(),
         {
@@ -133,9 +133,14 @@ def _parts(names: tuple[tuple[str, ...], tuple[str, ...]], made: tuple[Unanswere
         if found:
             yield say("{} only in the {} (such as {})", wording.plural(len(found), "name"), side, found[0])
     for each, side in zip(made, SIDES, strict=True):
-        for found, word in ((each.micros, "micro-step"), (each.calls, "call"), (each.outputs, "output")):
+        counted = (
+            (each.micros, wording.plural(len(each.micros), "micro-step")),
+            (each.calls, wording.plural(len(each.calls), "call")),
+            (each.outputs, wording.plural(len(each.outputs), "output")),
+        )
+        for found, many in counted:
             if found:
-                yield say("{} only in the {} (such as {})", wording.plural(len(found), word), side, found[0])
+                yield say("{} only in the {} (such as {})", many, side, found[0])
 
 
 def _severity(walk: Walk, *, sure: bool) -> Severity:
@@ -277,11 +282,8 @@ def _captured_apart(walk: Walk, kept: dict[str, str]) -> Finding:
         for side, phases, others in ((SIDES[0], ours, theirs), (SIDES[1], theirs, ours)):
             more = [phase for phase in phases if phase not in others]
             if more:
-                told.append(
-                    say(
-                        "the {} {} only of the {}", "phase" if len(more) == 1 else "phases", wording.listing(more), side
-                    )
-                )
+                which = say("phase" if len(more) == 1 else "phases")
+                told.append(say("the {} {} only of the {}", which, wording.listing(more), side))
     return Finding(
         CODE,
         LABEL,

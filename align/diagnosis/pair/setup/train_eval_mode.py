@@ -158,7 +158,9 @@ def _severity(walk: Walk, *, sure: bool) -> Severity:
 
 
 def _sentence(told: ModeDifference, others: Sequence[str]) -> str:
-    modes = ("training", "evaluation") if told.training else ("evaluation", "training")
+    modes = (say("training"), say("evaluation"))
+    if not told.training:
+        modes = (modes[1], modes[0])
     more = (
         say("; so {} {}", "does" if len(others) == 1 else "do", wording.plural(len(others), "other module"))
         if others

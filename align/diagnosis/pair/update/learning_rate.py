@@ -40,12 +40,12 @@ def find(walk: Walk) -> Iterator[Finding]:
         LABEL,
         Severity.ERROR if parts_here else Severity.WARNING,
         say(
-            "The learning rate of {} is {} in the reference and {} in the candidate. {}",
+            "The learning rate of {} is {} in the reference and {} in the candidate.{}",
             wording.step(step),
             told[0],
             told[1],
-            "All gradients agree; the parameters part here." if parts_here else "",
-        ).strip()
+            " All gradients agree; the parameters part here." if parts_here else "",
+        )
         + _schedule(walk),
         "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
         Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),

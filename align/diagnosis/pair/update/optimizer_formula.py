@@ -127,7 +127,7 @@ def _how(check: UpdateCheck) -> str:
         )
     return say(
         "the candidate draws them to 0 {}, as a weight decay does that is {} by about {}",
-        "more" if check.decay > 0 else "less",
+        say("more" if check.decay > 0 else "less"),
         "larger" if check.decay > 0 else "smaller",
         wording.relative(abs(check.decay)),
     )

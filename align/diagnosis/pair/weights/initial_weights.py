@@ -64,7 +64,7 @@ def _not_known(walk: Walk, first: Suspect) -> Finding:
                 telling.opening(key),
                 telling.tensor(key),
                 telling.amount(first.comparison),
-                telling.relation(first.comparison, first.scale),
+                telling.comma_relation(first.comparison, first.scale),
                 root,
                 wording.step(since),
             )
@@ -124,9 +124,11 @@ def _cause(walk: Walk, unequal: Sequence[Equality]) -> str:
         return say("the vectors of the {} are at their defaults, as if no checkpoint had been loaded there", side)
     relations = [telling.relation(equality_comparison(found)) for found in unequal]
     if relations[0] and all(relation == relations[0] for relation in relations):
-        return relations[0].removeprefix(", ")
+        return relations[0]
     related = walk.weights.relations.get(name_of(unequal[0].pair.reference))
-    said = say(" ({})", describe(related)) if related is not None and not relations[0] else relations[0]
+    said = say(" ({})", describe(related)) if related is not None and not relations[0] else ""
+    if relations[0]:
+        said = say(", {}", relations[0])
     return say("first {}{}", _name(unequal[0]), said)
 
 

@@ -67,7 +67,7 @@ def _shared(walk: Walk) -> Iterator[Finding]:
     own = telling.own_in_one_run(walk, key.name)
     may_share = module is not None and (module.matmul or module.conv or "Embed" in module.class_name)
     name = next((name for name in own if name.endswith(".weight")), "")
-    if key.phase is not Phase.FORWARD or not may_share or not name or say("{}.weight", key.name) in _paired(walk):
+    if key.phase is not Phase.FORWARD or not may_share or not name or f"{key.name}.weight" in _paired(walk):
         return
     apart = own[name]
     tied = "candidate" if apart == "reference" else "reference"
