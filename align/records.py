@@ -518,6 +518,33 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Magnitudes:
+    """How large the elements of one tensor are; the numbers of elements are those of its dtype.
+
+    `zeros`, `subnormals` and `nonfinite` (NaN and infinities) are numbers of elements, `largest` is the greatest
+    finite magnitude. `codes` are the numbers of elements of each exponent code (32 of float16, 256 of bfloat16 and
+    float32), empty where they were not counted.
+    """
+
+    dtype: str
+    count: int
+    zeros: int
+    subnormals: int
+    nonfinite: int
+    largest: float
+    codes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exponents:
+    """Magnitudes of one tensor against what its format can hold, of both runs; one run is the candidate."""
+
+    key: TensorKey
+    candidate: Magnitudes
+    reference: Magnitudes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PairedNames:
     """Modules whose names are not equal and that were paired in one way.
 
@@ -575,7 +602,8 @@ class DiffResult:
 
     `comparisons` are in execution order of the reference run. `only_reference` and `only_candidate` are the
     keys without an answer. `counts` has the number of comparisons per status, and `paired`,
-    `only_reference`, `only_candidate`.
+    `only_reference`, `only_candidate`. `exponents` are the tensors that come nearest to the limits of their formats,
+    the first that differs before them.
     """
 
     reference_path: str
@@ -595,6 +623,7 @@ class DiffResult:
     candidate_timeline: tuple[TimelineRow, ...] = ()
     modules: tuple[ModuleInfo, ...] = ()
     pairing: Pairing = field(default_factory=Pairing)
+    exponents: tuple[Exponents, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -604,7 +633,8 @@ class InspectResult:
     `paths` are the files that were read, rank by rank; `run` and `timeline` are those of the first. `replies` answer
     the questions in the order of a training step. `first` is where the first thing goes wrong, None for a run in which
     nothing does. `counts` has the numbers of steps, captured steps, records and findings. `tables` are what the
-    analyses found, in the order of the questions; `captured` are the steps whose tensors were kept.
+    analyses found, in the order of the questions; `captured` are the steps whose tensors were kept. `exponents` are
+    the tensors that come nearest to the limits of their formats.
     """
 
     paths: tuple[str, ...]
@@ -619,3 +649,4 @@ class InspectResult:
     first: Place | None = None
     tables: tuple[Table, ...] = ()
     captured: tuple[int, ...] = ()
+    exponents: tuple[Exponents, ...] = ()

@@ -1,9 +1,9 @@
-"""What the figures draw: the tensors of one step as points, and the losses as curves. No drawing here."""
+"""What the figures draw: the tensors of one step as points, curves thinned. No drawing here."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from align.records import INIT_STEP, Phase, Status
@@ -13,13 +13,20 @@ from align.reports.visible import shortened
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from align.records import Comparison, DiffResult, TimelineRow
+    from align.records import Comparison, DiffResult
 
-MOST_MARKS = 800
-"""Marks of one panel; more would make the page slow and say no more."""
+BAND_FROM = 1000
+"""From so many tensors on, single marks hide one another and make a figure of 100 KB: a band spans each stretch."""
+STRETCHES = 600
+"""Stretches of tensors, about as many as the figure has columns."""
+MOST_MARKS = 300
+"""Marks beside a band."""
 AXIS_LETTERS = 110
 """Letters of a label that have room along the axis."""
 LABEL_LETTERS = 16
+LONGEST_LABEL = 70
+MOST_BLOCKS = 120
+"""Begins of blocks that are drawn as lines; more would be a grey field."""
 MOST_STEPS = 1500
 
 PANELS: dict[str, tuple[Phase, ...]] = {
@@ -31,18 +38,30 @@ PANELS: dict[str, tuple[Phase, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One tensor of a panel; `relative` is None where the difference has no number, `band` where there is no floor."""
+    """One tensor of a panel, or the one that differs most of a stretch.
+
+    `relative` is None where the difference has no number, `floor` and `band`, the limit above it, where there is no
+    floor. `lowest` is the smallest difference of the stretch, `label` the name of the tensor, safe to show.
+    """
 
     place: int
     relative: float | None
     band: float | None
     status: Status
     first: bool
+    floor: float | None = None
+    times: float | None = None
+    lowest: float | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture: points in execution order, and where the blocks of the model begin."""
+    """One picture: points in execution order, and where the blocks of the model begin.
+
+    `tensors` is the number of all tensors, `total` of those with a difference, `inherited` of those that inherit one.
+    Of many, `points` are stretches and `marks` the tensors that stand out; else both are the same.
+    """
 
     name: str
     total: int
@@ -50,6 +69,15 @@ class Panel:
     labels: tuple[tuple[int, str], ...]
     first_label: str
     captured: bool
+    tensors: int = 0
+    marks: tuple[Point, ...] = ()
+    blocks: tuple[int, ...] = ()
+    inherited: int = 0
+
+    @property
+    def banded(self) -> bool:
+        """Whether the points are stretches."""
+        return self.tensors > BAND_FROM
 
     @property
     def drawable(self) -> bool:
@@ -85,14 +113,19 @@ def make_panels(result: DiffResult) -> tuple[Panel, ...]:
 
 def _panel(name: str, pairs: Sequence[tuple[bool, Comparison]]) -> Panel:
     points = [_point(place, pair, first=first) for place, (first, pair) in enumerate(pairs)]
-    label = next((f"{pair.key.name} {rows.slot_text(pair.key)}" for first, pair in pairs if first), "")
+    banded = len(points) > BAND_FROM
+    starts = _block_starts([pair.key.name for _, pair in pairs])
     return Panel(
         name=name,
         total=sum(point.relative is not None for point in points),
-        points=tuple(_thinned(points)),
-        labels=_block_labels([pair.key.name for _, pair in pairs]),
-        first_label=shortened(label, 70),
+        points=tuple(_stretched(points) if banded else points),
+        labels=_block_labels(starts, len(points)),
+        first_label=next((point.label for point in points if point.first), ""),
         captured=bool(pairs),
+        tensors=len(points),
+        inherited=sum(point.status is Status.PROPAGATED for point in points),
+        marks=tuple(_standing_out(points) if banded else points),
+        blocks=tuple(place for place, _ in starts) if len(starts) <= MOST_BLOCKS else (),
     )
 
 
@@ -105,17 +138,19 @@ def _point(place: int, pair: Comparison, *, first: bool) -> Point:
     status = Status.NONFINITE if first and not drawn else pair.status
     if difference == 0 and status is Status.WITHIN:
         status = Status.EQUAL
-    return Point(place, difference if drawn else None, band, status, first)
+    times = pair.times_floor if known else None
+    label = shortened(f"{pair.key.name} {rows.slot_text(pair.key)}", LONGEST_LABEL)
+    floor = pair.floor if pair.floor > 0 else None
+    return Point(place, difference if drawn else None, band, status, first, floor, times, label=label)
 
 
-def _thinned(points: Sequence[Point]) -> list[Point]:
-    """All points, or the largest of each stretch; the first difference always stays."""
-    if len(points) <= MOST_MARKS:
-        return list(points)
+def _stretched(points: Sequence[Point]) -> list[Point]:
+    """The tensor of each stretch that differs most; the first difference always stays."""
     kept = []
-    for number in range(MOST_MARKS):
-        stretch = points[number * len(points) // MOST_MARKS : (number + 1) * len(points) // MOST_MARKS]
-        kept.append(max(stretch, key=_weight))
+    for number in range(STRETCHES):
+        stretch = points[number * len(points) // STRETCHES : (number + 1) * len(points) // STRETCHES]
+        smallest = min((point.relative for point in stretch if point.relative is not None), default=None)
+        kept.append(replace(max(stretch, key=_weight), lowest=smallest))
     return kept
 
 
@@ -123,21 +158,38 @@ def _weight(point: Point) -> tuple[bool, bool, float]:
     return point.first, point.status is Status.NONFINITE, point.relative or 0.0
 
 
-def _block_labels(names: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """Where each block of the model begins, thinned so that the labels have room."""
+def _standing_out(points: Sequence[Point]) -> list[Point]:
+    """The tensors that keep a mark beside a band: the first, the non-finite, and what lies above its limit."""
+    chosen = [point for point in points if point.status is Status.NONFINITE or _above(point)]
+    kept = [chosen[number * len(chosen) // MOST_MARKS] for number in range(MOST_MARKS)] if chosen else []
+    marked = [*(point for point in points if point.first), *(chosen if len(chosen) <= MOST_MARKS else kept)]
+    return sorted({point.place: point for point in marked}.values(), key=lambda point: point.place)
+
+
+def _above(point: Point) -> bool:
+    return point.relative is not None and point.band is not None and point.relative > point.band
+
+
+def _block_starts(names: Sequence[str]) -> list[tuple[int, str]]:
+    """Where each block of the model begins."""
     starts: list[tuple[int, str]] = []
     for place, name in enumerate(names):
         block = _block(name)
         if not starts or starts[-1][1] != block:
             starts.append((place, block))
+    return starts
+
+
+def _block_labels(starts: Sequence[tuple[int, str]], total: int) -> tuple[tuple[int, str], ...]:
+    """The begins of blocks, thinned so that their labels have room."""
     spaced: list[tuple[int, str]] = []
     for place, block in starts:
-        if spaced and place - spaced[-1][0] < (len(spaced[-1][1]) + 2) * len(names) / AXIS_LETTERS:
+        if spaced and place - spaced[-1][0] < (len(spaced[-1][1]) + 2) * total / AXIS_LETTERS:
             # Numbered blocks tell more than the few modules around them.
             if _numbered(spaced[-1][1]) or not _numbered(block):
                 continue
             spaced.pop()
-        if spaced and place + len(block) * len(names) / AXIS_LETTERS > len(names):
+        if spaced and place + len(block) * total / AXIS_LETTERS > total:
             continue
         spaced.append((place, shortened(block, LABEL_LETTERS)))
     return tuple(spaced)
@@ -152,39 +204,6 @@ def _block(name: str) -> str:
     parts = name.split(".")
     number = next((place for place, part in enumerate(parts) if part.isdigit()), None)
     return ".".join(parts[max(0, number - 1) : number + 1]) if number is not None else parts[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """The losses of both runs over their steps, and the range of steps whose tensors were compared."""
-
-    reference: tuple[tuple[int, float], ...]
-    candidate: tuple[tuple[int, float], ...]
-    compared: tuple[int, int] | None
-
-    @property
-    def drawable(self) -> bool:
-        """Whether a curve has two points to join."""
-        return any(sum(math.isfinite(loss) for _, loss in curve) > 1 for curve in (self.reference, self.candidate))
-
-    @property
-    def recorded(self) -> bool:
-        """Whether any loss was seen."""
-        return any(math.isfinite(loss) for curve in (self.reference, self.candidate) for _, loss in curve)
-
-
-def make_curves(result: DiffResult) -> Curves:
-    """The loss curves of a comparison."""
-    steps = [pair.key.step for pair in result.comparisons if pair.key.step != INIT_STEP]
-    return Curves(
-        reference=_losses(result.reference_timeline),
-        candidate=_losses(result.candidate_timeline),
-        compared=(min(steps), max(steps)) if steps else None,
-    )
-
-
-def _losses(timeline: Sequence[TimelineRow]) -> tuple[tuple[int, float], ...]:
-    return curve([(row.step, row.loss) for row in timeline])
 
 
 def curve(points: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:

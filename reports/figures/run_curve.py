@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from align.records import Curve
-from align.reports.figures import BAND, CANDIDATE, ERROR, INK, LIMIT, MOST_MARKED_STEPS, as_svg, new_figure
+from align.reports.figures.canvas import BAND, CANDIDATE, ERROR, INK, KEPT, LIMIT, drawing, new_figure, worded
+from align.reports.figures.two_runs import MOST_MARKED_STEPS
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -21,6 +24,12 @@ BASE = 2
 
 def curve_figure(curve: RunCurve, phrases: Language) -> Markup:
     """One curve with its marks."""
+    words = {"@y": phrases[f"curve_{curve.curve}"], "@x": phrases["axis_step"]}
+    return worded(_drawing(replace(curve, sentence="")), words)
+
+
+@lru_cache(KEPT)
+def _drawing(curve: RunCurve) -> str:
     figure, axes = new_figure(HEIGHT)
     steps = [step for step, _ in curve.points]
     low, high = min(steps), max(steps)
@@ -36,8 +45,7 @@ def curve_figure(curve: RunCurve, phrases: Language) -> Markup:
         axes.axvline(curve.first, color=ERROR, linewidth=0.8, linestyle=(0, (2, 2)), gid="first")
     axes.set_xlim(low - 0.5, high + 0.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    words = {"@y": phrases[f"curve_{curve.curve}"], "@x": phrases["axis_step"]}
-    return as_svg(figure, f"c-{curve.curve.value.replace('_', '-')}", words)
+    return drawing(figure, f"fig-run-{curve.curve.value.replace('_', '-')}")
 
 
 def _scale(axes: Any, curve: RunCurve) -> None:
@@ -51,6 +59,9 @@ def _scale(axes: Any, curve: RunCurve) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.yaxis.get_major_locator().set_params(numticks=6)
+        if curve.curve is Curve.SECONDS:
+            axes.yaxis.get_major_locator().set_params(subs=(1.0, 2.0, 5.0))
+            axes.minorticks_off()
     else:
         axes.ticklabel_format(useOffset=False, style="plain")
 
@@ -64,6 +75,10 @@ def _draw(axes: Any, curve: RunCurve) -> None:
         axes.plot(steps, values, linestyle="none", marker="o", markersize=3, color=CANDIDATE)
     else:
         axes.plot(steps, values, color=CANDIDATE, linewidth=1.5, marker=marker, markersize=4)
+    for first, last, level in curve.levels:
+        axes.plot([first - 0.5, last + 0.5], [level, level], color=INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=3)
+    if len(curve.levels) > 1:
+        axes.axvline(curve.levels[1][0] - 0.5, color=INK, linewidth=0.9, linestyle=(0, (6, 2, 1, 2)))
     if curve.limit:
         axes.plot(*zip(*curve.limit, strict=True), color=LIMIT, linewidth=1.2, linestyle=":")
     if not any(math.isfinite(value) for value in values):
