@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from align import aspects, wording
+from align import aspects, watching, wording
 from align.alike import completed
 from align.applied_skips import AppliedSkip
 from align.asked_steps import none_of_asked, within
@@ -59,6 +59,7 @@ from align.walk import StepResult, Suspect
 from align.wrong_part import WrongPart, find_wrong_part
 
 DEFAULT_JUDGING = Judging()
+Item = TypeVar("Item")
 
 SMALLEST_JUDGED_SHARE = 0.1
 """Below it nothing is said of the runs, though nothing that was judged differs."""
@@ -197,6 +198,7 @@ def compare(
 ) -> Walk:
     """Compare two captures; `renames` and `rules` pair names of the reference with other names of the candidate."""
     steps = _common_steps(reference, candidate)
+    _read((reference, candidate), steps)
     names = pair_captures(reference, candidate, steps, renames, rules)
     check_same_model(names, str(reference.path), str(candidate.path))
     ours, theirs = ({step: _parted(capture, step) for step in steps} for capture in (reference, candidate))
@@ -210,14 +212,17 @@ def compare(
     precisions = learn_precisions(pairings[0].pairs, names, *sides)
     initial_pairs = set_shards_aside(_pair_initial(reference, candidate, names), worlds)
     values = ValueReader(reference, candidate)
-    initial = tuple(judge_equality(pair, values if values.possible else None) for pair in initial_pairs.pairs)
+    watching.begin(watching.Stage.INITIAL, len(initial_pairs.pairs))
+    judged = watching.counted(initial_pairs.pairs)
+    initial = tuple(judge_equality(pair, values if values.possible else None) for pair in judged)
     walker = Progress((reference, candidate), modules, precisions, initial, judging)
     asides = [
         pair_records(paired.step, ours[paired.step].aside, theirs[paired.step].aside, names, paired.shifts)
         for paired in pairings
     ]
     facts = [(reference.facts(step), candidate.facts(step)) for step in steps]
-    results = tuple(walker.walk(*given) for given in zip(pairings, asides, facts, strict=True))
+    results = tuple(walker.walk(*given) for given in _steps_told(pairings, zip(pairings, asides, facts, strict=True)))
+    watching.begin(watching.Stage.EXPLAINING)
     comparisons = (*walker.initial_comparisons, *(each for result in results for each in result.comparisons))
     everything = (initial_pairs, *pairings)
     return Walk(
@@ -258,6 +263,22 @@ def compare(
         applied_skips=tuple(walker.applied_skips),
         recomputing=(_repeated(ours, modules), _repeated(theirs, candidate_modules)),
     )
+
+
+def _read(captures: Sequence[Capture], steps: Sequence[int]) -> None:
+    """Have both captures read the index of each step, which they keep: of large ones that takes a while."""
+    watching.begin(watching.Stage.READING, len(captures) * len(steps))
+    for capture in captures:
+        for step in watching.counted(steps):
+            capture.records(step)
+
+
+def _steps_told(pairings: Sequence[PairedStep], steps: Iterable[Item]) -> Iterator[Item]:
+    """The steps, each told of when it begins; its pairs are told of where they are judged."""
+    watching.begin(watching.Stage.COMPARING, sum(len(paired.pairs) for paired in pairings), len(pairings))
+    for place, step in enumerate(steps, 1):
+        watching.enter(place)
+        yield step
 
 
 def _wrong_part(first: Suspect | None, values: ValueReader) -> WrongPart | None:

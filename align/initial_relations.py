@@ -21,6 +21,7 @@ from align.relations import (
     relate_records,
     relate_values,
 )
+from align.sentences import say
 
 LARGEST_READ = 1 << 24
 """Of tensors with more elements no values are read: 64 MB each of float32, and about ten times that to relate them."""
@@ -133,12 +134,12 @@ def _alike(found: Equality) -> Relation:
 def _relate(pair: Pair, after: Mapping[int, Pair], captures: tuple[Capture, Capture]) -> Relation:
     """The relation of a pair that is not equal, with the values where they say more."""
     ours, theirs = pair.reference, pair.candidate
-    later = {f"the reference after step {step}": each.reference for step, each in after.items()}
+    later = {say("the reference after step {}", step): each.reference for step, each in after.items()}
     found = _relate_to(ours, theirs, later)
     if found.kind is RelationKind.STALE:
         return found
     turned = _relate_to(
-        theirs, ours, {f"the candidate after step {step}": each.candidate for step, each in after.items()}
+        theirs, ours, {say("the candidate after step {}", step): each.candidate for step, each in after.items()}
     )
     if turned.kind is RelationKind.STALE:
         return replace(turned, reference=found.reference, candidate=found.candidate, relative_l2=found.relative_l2)

@@ -20,7 +20,6 @@ from align import optimizer_formulas, sketch
 from align.fp16_range import FLOAT16, QUANTUM
 from align.optimizer_formulas import Settings
 from align.records import Fact, FactValue, Phase, TensorRecord
-from align.sentences import say
 from align.tolerance import PRECISIONS
 
 ALLOWED = 1e-4
@@ -201,9 +200,9 @@ def _settings_of(
     owner: Owner, groups: Mapping[str, Mapping[str, Any]], settings_of: Callable[[Group], Group]
 ) -> Settings | None:
     own = groups.get(owner[0], {})
-    group = settings_of(groups.get(str(own.get(say("{}.group", owner[1]))), {}))
+    group = settings_of(groups.get(str(own.get(f"{owner[1]}.group")), {}))
     kind = str(group.get("class", ""))
-    count = own.get(say("{}.step", owner[1]), 0.0)
+    count = own.get(f"{owner[1]}.step", 0.0)
     counted = float(count) if isinstance(count, (int, float)) else 0.0
     if kind in {*ADAM, RMSPROP, ADAGRAD} and counted >= 1.0:
         return Settings(kind, group, counted)
@@ -249,7 +248,7 @@ def _adam(
     if update is None:
         return
     found, rounding = update
-    greatest = _sketch(records.states_after.get((name, say("{}.max_exp_avg_sq", slot))))
+    greatest = _sketch(records.states_after.get((name, f"{slot}.max_exp_avg_sq")))
     square = greatest if settings.values.get("amsgrad") and greatest is not None else moments[1]
     corrections = [1.0, 1.0]
     if settings.values.get(CORRECTS_BIAS) is not False:
@@ -267,10 +266,10 @@ def _sgd(
     name, slot = owner
     momentum, direction = settings.number("momentum"), gradient
     if momentum:
-        buffer = _sketch(records.states_after.get((name, say("{}.momentum_buffer", slot))))
+        buffer = _sketch(records.states_after.get((name, f"{slot}.momentum_buffer")))
         if buffer is None:
             return
-        old = _sketch(records.states_before.get((name, say("{}.momentum_buffer", slot))))
+        old = _sketch(records.states_before.get((name, f"{slot}.momentum_buffer")))
         if old is not None and len(old) == len(gradient):
             yield "momentum_buffer", buffer, *_sum(momentum * old, (1.0 - settings.number("dampening")) * gradient)
         direction = gradient + momentum * buffer if settings.values.get("nesterov") else buffer

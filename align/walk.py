@@ -20,6 +20,7 @@ from align.records import Aspect, Comparison, Kind, Origin, Phase, Status
 from align.tolerance import PRECISIONS, Precision, coarsest
 from align.units import Precisions
 from align.value_reader import ValueReader
+from align.watching import counted
 
 SCALED_PHASES = nonfinite.SCALED_PHASES
 
@@ -121,7 +122,7 @@ class StepWalk:
             not pair.same_shape and pair.key.phase is Phase.FORWARD and flow.is_output(pair.reference)
             for pair in paired.pairs
         )
-        comparisons = tuple(self._judge(pair) for pair in paired.pairs)
+        comparisons = tuple(self._judge(pair) for pair in counted(paired.pairs))
         return StepResult(
             paired.step,
             comparisons,

@@ -34,6 +34,9 @@ def check_writable(path: str) -> None:
 
 def is_capture(path: Path) -> bool:
     """Whether a file begins as HDF5 files do: no report ever replaces one."""
+    if not path.is_file():
+        # To read from a pipe would wait for whoever writes into it.
+        return False
     try:
         with path.open("rb") as stream:
             return stream.read(len(HDF5_SIGNATURE)) == HDF5_SIGNATURE
@@ -63,6 +66,11 @@ def write_text(path: str, text: str) -> None:
         reason = error.strerror or str(error)
         message = f"Cannot write '{path}': {reason}. Name a file elsewhere, or free the space."
         raise UsageError(message) from error
+    except BaseException:
+        # Interrupted: nothing half-written stays.
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _umask() -> int:
