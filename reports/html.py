@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from align import wording
+from align.records import Phase
 from align.reports.language import ENGLISH, Language
 from align.reports.page_data import page_data
-from align.reports.rows import STATUS_SIGNS, focus_index, step_text, window
-from align.reports.series import Curves, Panel, Point, make_curves, make_panels, shown_step
-from align.reports.templating import SIGNS, resource, templates
+from align.reports.rows import STATUS_SIGNS, focus_index, window
+from align.reports.templating import Sheet, whole_page
 from align.reports.timeline_table import make_timeline
 from align.reports.view import STATIC_ROWS, make_page
 from align.reports.visible import visible
@@ -26,85 +25,82 @@ LOSS_ROWS = 20
 SMALLEST_LOSS = 1e-3
 """Differences of losses below this are written with an exponent."""
 
+SCRIPTS = (
+    "records.js",
+    "filter.js",
+    "grid.js",
+    "search.js",
+    "modules.js",
+    "tree.js",
+    "detail.js",
+    "along.js",
+    "heat.js",
+)
+PREFIXES = ("along_", "aspect_", "cell_", "col_", "detail_", "grid_", "heat_", "panel_", "show_row", "status_", "tree_")
+"""The phrases that the scripts say begin with one of these, or are among the others."""
+OTHERS = (
+    "absolute_maximum",
+    "and_more",
+    "axis_order",
+    "before_training",
+    "init_step",
+    "percent",
+    "show_later",
+    "step",
+    "times",
+)
+
 
 def diff_page(result: DiffResult, phrases: Language = ENGLISH) -> str:
     """The whole page as text."""
-    script = resource("page.js")
-    start = window(len(result.comparisons), focus_index(result), STATIC_ROWS).start
-    return (
-        templates()
-        .get_template("page.html.j2")
-        .render(
-            page=make_page(result, phrases),
-            t=phrases,
-            signs=SIGNS,
-            status_signs={str(status): sign for status, sign in STATUS_SIGNS.items()},
-            style=Markup(resource("page.css")),  # noqa: S704 - our own file
-            script=Markup(script),  # noqa: S704 - our own file
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            data=Markup(page_data(result, start, phrases)),  # noqa: S704 - escaped for a script element
-            difference=_difference(result, phrases),
-            loss=_loss(result, phrases),
-            timeline=make_timeline(result, phrases),
-            version=visible(result.reference.align_version),
-            count=wording.count,
-        )
+    sheet = Sheet(
+        template="page.html.j2",
+        context=partial(_context, result),
+        styles=("diff.css",),
+        scripts=SCRIPTS if result.comparisons else (),
+        words=(*(key for key in ENGLISH if key.startswith(PREFIXES)), *OTHERS),
+        more_words=_phases,
+        data=page_data(result, window(len(result.comparisons), focus_index(result), STATIC_ROWS)),
     )
+    return whole_page(sheet, phrases)
 
 
-def _difference(result: DiffResult, phrases: Language) -> dict[str, Any]:
-    """The section of the difference along the run: a lead, the figures and how to read them."""
-    step = shown_step(result)
-    panels = make_panels(result)
-    if step is None or not any(panel.drawable for panel in panels):
-        return {"lead": phrases["difference_empty"], "panels": [], "how": ""}
+def _phases(phrases: Language) -> dict[str, str]:
+    """The words for phases, as the scripts ask for them."""
+    return {f"phase:{phase}": phrases.word(str(phase)) for phase in Phase}
+
+
+def _context(result: DiffResult, phrases: Language) -> dict[str, Any]:
+    """What the template fills in, in one language."""
+    page = make_page(result, phrases)
     return {
-        "lead": phrases["difference_lead"].format(step=step_text(step, phrases)),
-        "panels": [_drawn(number, panel, phrases) for number, panel in enumerate(panels)],
-        "how": f"{phrases['difference_how']}{'' if result.first_divergence else ' ' + phrases['difference_none']}",
+        "title": page.title,
+        "page": page,
+        "status_signs": {str(status): sign for status, sign in STATUS_SIGNS.items()},
+        **_pictures(result, phrases),
+        "limit": f"{page.limit:g}",
+        "one_step": page.step_count <= 1,
+        "loss": {"lead": _largest_difference(result, phrases), "rows": _loss_rows(result, phrases)},
+        "timeline": make_timeline(result, phrases),
+        "version": visible(result.reference.align_version),
     }
 
 
-def _drawn(number: int, panel: Panel, phrases: Language) -> dict[str, Any]:
-    title = phrases[panel.name]
-    if not panel.drawable:
-        reason = phrases["not_measurable" if panel.captured else "not_captured"]
-        return {"title": title, "figure": "", "caption": phrases["panel_missing"].format(panel=title, reason=reason)}
-    from align.reports.figures import panel_figure
+def _pictures(result: DiffResult, phrases: Language) -> dict[str, Any]:
+    """The pictures of each section, whole."""
+    # matplotlib is imported only where a page is made.
+    from align.reports import figures
 
-    caption = []
-    first = next((point for point in panel.points if point.first), None)
-    if first is not None:
-        caption.append(phrases[_first_key(panel, first)].format(name=panel.first_label))
-    drawn = sum(point.relative is not None for point in panel.points)
-    if drawn < panel.total:
-        caption.append(phrases["difference_cut"].format(total=wording.count(panel.total), drawn=wording.count(drawn)))
-    return {"title": title, "figure": panel_figure(panel, number, phrases), "caption": " ".join(caption)}
+    def shown(*pictures: figures.Picture) -> list[Markup]:
+        return [figures.block(each, phrases) for each in pictures]
 
-
-def _first_key(panel: Panel, first: Point) -> str:
-    if first.relative is None:
-        return "difference_first_nonfinite"
-    return "difference_first_weights" if panel.name == "panel_init" else "difference_first"
-
-
-def _loss(result: DiffResult, phrases: Language) -> dict[str, Any]:
-    """The section of the loss: the curves where there are enough steps, and the first values."""
-    curves = make_curves(result)
-    figure: Markup | str = ""
-    if curves.drawable:
-        from align.reports.figures import loss_figure
-
-        figure = loss_figure(curves, phrases)
-    return {"figure": figure, "lead": _loss_lead(result, curves, phrases), "rows": _loss_rows(result, phrases)}
-
-
-def _loss_lead(result: DiffResult, curves: Curves, phrases: Language) -> str:
-    if not curves.drawable:
-        return phrases["loss_missing"].format(
-            reason=phrases["loss_one_step" if curves.recorded else "loss_no_timeline"]
-        )
-    return " ".join([phrases["loss_how"], _largest_difference(result, phrases)]).rstrip()
+    scale = figures.scale_picture(result, phrases)
+    return {
+        "difference": shown(*figures.difference_pictures(result, phrases)),
+        "training": shown(*figures.training_pictures(result, phrases), *([scale] if scale.drawn else [])),
+        "heat": shown(figures.heat_picture(result, phrases)),
+        "formats": shown(figures.exponent_picture(result, phrases)),
+    }
 
 
 def _largest_difference(result: DiffResult, phrases: Language) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from align import wording
 from align.records import INIT_STEP, Aspect, Status
+from align.reports.kept import kept, kept_pair
 from align.reports.visible import shortened
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 SHARE_BEFORE = 0.4
 """How much of a window stands before the tensor that it shows, so that its inputs are in sight."""
+NEARLY = 1e-4
+"""More than the digits that are kept can change of a quotient."""
 
 STATUS_SIGNS = {
     Status.EQUAL: "=",
@@ -111,29 +114,30 @@ def resolution(comparison: Comparison) -> float:
 
 def make_row(number: int, comparison: Comparison, phrases: Language, *, first: bool) -> Row:
     """The row of one pair."""
+    comparison = kept_pair(comparison)
     key = comparison.key
     measured = comparison.times_floor is not None and bool(comparison.relative_l2) and not is_equal(comparison)
     return Row(
         number=number,
         step=phrases["init_step"] if key.step == INIT_STEP else str(key.step),
-        phase=str(key.phase),
+        phase=phrases.word(str(key.phase)),
         name=shortened(key.name),
         slot=shortened(slot_text(key)),
         status=str(comparison.status),
         status_word=phrases[f"status_{comparison.status}"],
         relative=difference_text(comparison, phrases),
         floor=wording.relative(comparison.floor) if comparison.floor else "",
-        times=_times(comparison) if measured else "",
+        times=_times(comparison, phrases) if measured else "",
         reference=tensor_text(comparison.reference, phrases),
         candidate=tensor_text(comparison.candidate, phrases),
         first=first,
     )
 
 
-def _times(comparison: Comparison) -> str:
+def _times(comparison: Comparison, phrases: Language) -> str:
     """`15.7x`, with the aspect of the difference that stands out where it is not its size."""
-    times = wording.times(comparison.times_floor)
-    return times if comparison.aspect is Aspect.SIZE else f"{times} ({comparison.aspect})"
+    times = phrases.said(wording.times(comparison.times_floor))
+    return times if comparison.aspect is Aspect.SIZE else f"{times} ({phrases[f'aspect_{comparison.aspect}']})"
 
 
 def first_index(result: DiffResult) -> int | None:
@@ -159,13 +163,18 @@ def focus_index(result: DiffResult) -> int | None:
 
 
 def closest(result: DiffResult, size: int) -> tuple[int, ...]:
-    """The tensors closest to their limits, the closest first."""
+    """The tensors closest to their limits, the closest first; of those that a saved result holds as equal the first."""
     judged = sorted(
         (-comparison.times_floor / comparison.limit, index)
         for index, comparison in enumerate(result.comparisons)
         if comparison.times_floor is not None and comparison.limit > 0 and comparison.status is not Status.NOT_JUDGED
     )
-    return tuple(index for _, index in judged[:size])
+    if len(judged) > size:
+        edge = judged[size - 1][0] * (1 - NEARLY)
+        judged = [each for each in judged if each[0] <= edge]
+    pairs = [(index, result.comparisons[index]) for _, index in judged]
+    order = sorted((-(kept(pair.times_floor) or 0.0) / (kept(pair.limit) or 1.0), index) for index, pair in pairs)
+    return tuple(index for _, index in order[:size])
 
 
 def window(total: int, focus: int | None, size: int) -> range:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -12,13 +13,15 @@ from align.records import INIT_STEP, Status, Verdict
 from align.reports import remarks, rows
 from align.reports.cards import Card, make_cards, script_note
 from align.reports.facts import Fact, compare_facts, device_text
+from align.reports.kept_rows import MOST_ROWS, kept_rows, usual_limit
 from align.reports.language import ENGLISH, Language
 from align.reports.pairing_remarks import PairingRow, pairing_rows
+from align.reports.reproducing import Block, blocks
 from align.reports.rows import Row
 from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
-    from align.records import DiffResult, RunInfo, TensorKey
+    from align.records import Comparison, DiffResult, RunInfo, TensorKey
 
 AROUND = 9
 """Rows that the terminal shows."""
@@ -95,21 +98,27 @@ class Page:
     pairing: tuple[PairingRow, ...]
     judged: tuple[str, ...]
     unseen: tuple[str, ...]
+    step_count: int
+    limit: float
+    kept: int
+    cut: str
+    reproduce: tuple[Block, ...]
 
 
 def make_page(result: DiffResult, phrases: Language = ENGLISH) -> Page:
     """The view of a comparison."""
     total = len(result.comparisons)
     focus = rows.focus_index(result)
+    kept = total if total <= MOST_ROWS else len(kept_rows(result.comparisons, rows.first_index(result)))
     return Page(
         role=ROLES[result.verdict],
         verdict=phrases[result.verdict],
         title=_title(result, phrases),
-        sentence=visible(result.summary),
-        next_step=_next_step(result),
+        sentence=visible(phrases.said(result.summary)),
+        next_step=_next_step(result, phrases),
         confidence=remarks.confidence(result, phrases),
         comparable=remarks.comparable(result, phrases),
-        notes=(*remarks.notes(result, phrases), *script_note(result.findings, (_next_step(result),), phrases)),
+        notes=(*remarks.notes(result, phrases), *script_note(result.findings, (_next_step(result, phrases),), phrases)),
         sides=_sides(result, phrases),
         steps_line=_steps_line(result, phrases),
         cards=make_cards(result.findings, phrases, _consequence(result, phrases)),
@@ -126,15 +135,25 @@ def make_page(result: DiffResult, phrases: Language = ENGLISH) -> Page:
         pairing=pairing_rows(result, phrases),
         judged=remarks.judged(result, phrases),
         unseen=remarks.unseen(result, phrases),
+        step_count=len(_steps(result)),
+        limit=usual_limit(result.comparisons),
+        kept=kept,
+        cut=_cut(kept, total, phrases),
+        reproduce=blocks(result, phrases),
     )
 
 
-def _next_step(result: DiffResult) -> str:
+def _next_step(result: DiffResult, phrases: Language) -> str:
     """The advice of the finding that the sentence on top is from; where nothing differs, what was seen tells it."""
     for finding in result.findings:
         if finding.summary == result.summary or (result.first_divergence is None and finding.label == WHAT_WAS_SEEN):
-            return visible(finding.advice)
-    return visible(result.findings[0].advice) if result.findings else ""
+            return visible(phrases.said(finding.advice))
+    return visible(phrases.said(result.findings[0].advice)) if result.findings else ""
+
+
+def _cut(kept: int, total: int, phrases: Language) -> str:
+    """That the page does not hold all rows, where it does not."""
+    return "" if kept == total else phrases["grid_cut"].format(kept=wording.count(kept), total=wording.count(total))
 
 
 def _title(result: DiffResult, phrases: Language) -> str:
@@ -163,7 +182,7 @@ def _steps(result: DiffResult) -> list[int]:
 
 def _steps_line(result: DiffResult, phrases: Language) -> str:
     steps = _steps(result)
-    return phrases["steps_compared"].format(steps=wording.steps(steps)) if steps else phrases["no_step"]
+    return phrases["steps_compared"].format(steps=phrases.said(wording.steps(steps))) if steps else phrases["no_step"]
 
 
 def _around(result: DiffResult, focus: int | None) -> Sequence[int]:
@@ -199,33 +218,46 @@ def _consequence(result: DiffResult, phrases: Language) -> str:
 
 
 def _status_counts(result: DiffResult, phrases: Language) -> tuple[tuple[str, str, int], ...]:
-    return tuple((str(status), phrases[f"status_{status}"], _count(result, status)) for status in Status)
-
-
-def _count(result: DiffResult, status: Status) -> int:
-    return sum(comparison.status is status for comparison in result.comparisons)
+    counts = Counter(pair.status for pair in result.comparisons)
+    return tuple((str(status), phrases[f"status_{status}"], counts[status]) for status in Status)
 
 
 def _step_summaries(result: DiffResult, phrases: Language) -> tuple[StepSummary, ...]:
-    summaries = []
-    for step in sorted({comparison.key.step for comparison in result.comparisons}):
-        pairs = [comparison for comparison in result.comparisons if comparison.key.step == step]
-        judged = [pair for pair in pairs if pair.status is not Status.NOT_JUDGED and pair.relative_l2]
-        largest = max(judged, key=lambda pair: pair.relative_l2 or 0.0, default=None)
-        counts = {str(status): wording.count(sum(pair.status is status for pair in pairs)) for status in Status}
-        text = ""
-        if largest is not None and largest.relative_l2 is not None:
-            name = f"{shortened(largest.key.name, 60)} {shortened(rows.slot_text(largest.key), 40)}"
-            text = f"{wording.relative(largest.relative_l2)} ({name})"
-        label = phrases["init_step"] if step == INIT_STEP else str(step)
-        summaries.append(StepSummary(label, wording.count(len(pairs)), counts, text))
-    return tuple(summaries)
+    counts: defaultdict[int, Counter[Status]] = defaultdict(Counter)
+    worst: dict[int, Comparison] = {}
+    for pair in result.comparisons:
+        step = pair.key.step
+        counts[step][pair.status] += 1
+        if pair.status is not Status.NOT_JUDGED and pair.relative_l2:
+            known = worst.get(step)
+            if known is None or pair.relative_l2 > (known.relative_l2 or 0.0):
+                worst[step] = pair
+    return tuple(_summary(step, counts[step], worst.get(step), phrases) for step in sorted(counts))
+
+
+def _summary(step: int, counts: Counter[Status], worst: Comparison | None, phrases: Language) -> StepSummary:
+    """One step: how many tensors have which status, and the largest difference."""
+    text = ""
+    if worst is not None and worst.relative_l2 is not None:
+        name = f"{shortened(worst.key.name, 60)} {shortened(rows.slot_text(worst.key), 40)}"
+        text = f"{wording.relative(worst.relative_l2)} ({name})"
+    label = phrases["init_step"] if step == INIT_STEP else str(step)
+    shown = {str(status): wording.count(counts[status]) for status in Status}
+    return StepSummary(label, wording.count(counts.total()), shown, text)
 
 
 def _one_sided(result: DiffResult, phrases: Language) -> tuple[OneSided, ...]:
     def listed(title: str, keys: tuple[TensorKey, ...]) -> OneSided:
-        examples = tuple(shortened(str(key)) for key in keys[:EXAMPLES])
+        examples = tuple(shortened(_key_text(key, phrases)) for key in keys[:EXAMPLES])
         return OneSided(phrases[title], len(keys), examples, max(0, len(keys) - EXAMPLES))
 
     both = (listed("only_reference", result.only_reference), listed("only_candidate", result.only_candidate))
     return tuple(side for side in both if side.count)
+
+
+def _key_text(key: TensorKey, phrases: Language) -> str:
+    """A tensor by its place: `step 3, micro 1, forward: layers.2.mlp output.0`."""
+    micro = f", micro {key.micro}" if key.micro else ""
+    call = f", call {key.call}" if key.call else ""
+    place = f"{rows.step_text(key.step, phrases)}{micro}, {phrases.word(str(key.phase))}"
+    return f"{place}: {key.name} {key.slot}{call}"

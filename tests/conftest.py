@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.browsing import Pages
+
+os.environ["ALIGN_LANG"] = "en"  # tests read English, wherever they run
 
 GOLDEN = Path(__file__).parent / "golden"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -64,15 +70,34 @@ class Browser:
         return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+def chromium() -> str:
+    """The path of a Chromium; without one the tests that need it are skipped."""
     program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if program is None:
         sentence = "No Chromium is installed, so pages cannot be opened; install the package chromium"
         if os.environ.get("CI") == "true":
             pytest.fail(sentence)
         pytest.skip(sentence)
-    return Browser(program, tmp_path_factory.mktemp("chromium"))
+    return program
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    return Browser(chromium(), tmp_path_factory.mktemp("chromium"))
+
+
+@pytest.fixture(scope="session")
+def pages() -> Iterator[Pages]:
+    """Pages in a Chromium that can be pressed, typed into and measured; started once."""
+    program = chromium()
+    from playwright.sync_api import sync_playwright
+
+    from tests.browsing import Pages
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield Pages(started)
+        started.close()
 
 
 LONG = (
