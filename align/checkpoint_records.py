@@ -14,6 +14,8 @@ class EntryRow:
 
     `relation` is a word of `align.relations.RelationKind`, or `stacked`, `grouped`, `merged` for merged tensors;
     `said` is the relation as a phrase. `way` says how the two were paired, `relative_l2` how far apart they are.
+    `candidate_place` is the place of the answer in the order of its file, None for merged tensors; the rows stand in
+    the order of the reference.
     """
 
     reference: str
@@ -26,6 +28,7 @@ class EntryRow:
     candidate_dtype: str = ""
     reference_shape: tuple[int, ...] = ()
     candidate_shape: tuple[int, ...] = ()
+    candidate_place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,24 +10,43 @@ from typing import Any, TypeVar
 import click
 
 from align import __version__
+from align.cli_accept import accept
+from align.cli_report import report
 from align.errors import AlignError, UsageError
+from align.watching import end
 
 EXIT_UNKNOWN = 2
+EXIT_INTERRUPTED = 130
+"""As shells have it: 128 and the number of the signal."""
+RUN_SCRIPTS = frozenset({"capture", "replay-one"})
+"""The commands in whose process a user's script runs; they show no progress of their own."""
 
 
 class AlignGroup(click.Group):
-    """The one place where an AlignError becomes a message and an exit code."""
+    """The one place where an AlignError, or Ctrl-C, becomes a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; whatever it could not do is said in one sentence, exit code 2."""
         try:
             return super().invoke(ctx)
         except AlignError as error:
+            end()
             click.echo(f"align: {error}", err=True)
             ctx.exit(EXIT_UNKNOWN)
+        except KeyboardInterrupt:
+            end()
+            click.echo("align: interrupted before it was done; no file was left half written.", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def spoken(function: Function) -> Function:
+    """The option of a command that speaks several languages."""
+    return click.option(
+        "--lang", type=click.Choice(["en", "zh"]), help="The language of text and page. [default: by the locale]"
+    )(function)
 
 
 def reported(function: Function) -> Function:
@@ -35,7 +54,12 @@ def reported(function: Function) -> Function:
     for option in (
         click.option("--all", "whole", is_flag=True, help="Print everything instead of a screen of it."),
         click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone."),
+        click.option("--junit", "junit_path", metavar="FILE", help="Also write JUnit XML, for build servers."),
+        click.option(
+            "--markdown", "markdown_path", metavar="FILE", help="Also write Markdown for issues; - prints it."
+        ),
         click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page."),
+        spoken,
     ):
         function = option(function)
     return function
@@ -43,7 +67,8 @@ def reported(function: Function) -> Function:
 
 @click.group(cls=AlignGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="align")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Find where two PyTorch training runs first part, and why.
 
     \b
@@ -55,6 +80,10 @@ def main() -> None:
 
     Exit codes: 0 aligned, 1 diverged, 2 could not tell.
     """  # noqa: D301 - click needs the character itself to keep the lines apart
+    if ctx.invoked_subcommand not in RUN_SCRIPTS:
+        from align.reports.progress_line import shown
+
+        ctx.with_resource(shown(_language))
 
 
 @main.command(
@@ -239,21 +268,19 @@ def inspect(ctx: click.Context, /, paths: tuple[str, ...], **wanted: Any) -> Non
 @main.command()
 @click.argument("reference", metavar="A")
 @click.argument("candidate", metavar="B")
+@click.option("--html", "html_path", metavar="FILE", help="Also write the report as one self-contained page.")
+@click.option("--markdown", "markdown_path", metavar="FILE", help="Also write Markdown for issues; - prints it.")
+@click.option("--junit", "junit_path", metavar="FILE", help="Also write JUnit XML, for build servers.")
 @click.option("--json", "json_path", metavar="FILE", help="Also write the result as JSON; - prints it alone.")
 @click.option("--all", "whole", is_flag=True, help="Print everything, with a line for each entry.")
+@spoken
 @click.option(
     "--strict", is_flag=True, help="Names, dtypes and layouts must be equal, too: exit code 1 where they are not."
 )
 @click.option("--allow-cast", is_flag=True, help="Numbers may be rounded to the dtype that the other file has.")
 @click.pass_context
 def checkpoint(
-    ctx: click.Context,
-    reference: str,
-    candidate: str,
-    json_path: str | None,
-    whole: bool,
-    strict: bool,
-    allow_cast: bool,
+    ctx: click.Context, /, reference: str, candidate: str, *, strict: bool, allow_cast: bool, **wanted: Any
 ) -> None:
     """Say what the weights in B are to those in A: renamed, missing, transposed, in another order, cast, other values.
 
@@ -263,10 +290,11 @@ def checkpoint(
     Exit codes: 0 the same weights, 1 other weights, 2 could not tell.
     """
     from align.commands import checkpoint_files
-    from align.reports.output import EXIT_CODES, show_checkpoint
+    from align.reports.output import EXIT_CODES, Wanted, show_checkpoint
 
+    report = Wanted(**wanted)
     result = checkpoint_files(reference, candidate, strict=strict, allow_cast=allow_cast)
-    show_checkpoint(result, json_path=json_path, whole=whole)
+    show_checkpoint(result, report)
     ctx.exit(EXIT_CODES[result.verdict])
 
 
@@ -304,7 +332,8 @@ def replay(ctx: click.Context, /, reference: str, candidate: str, script: str, *
     from align.reports.output import EXIT_CODES, Wanted, show_diff
 
     words = {name: options.pop(name) for name in ("as_module", "device", "precision")}
-    wanted = Wanted(**{name: options.pop(name) for name in ("html_path", "json_path", "whole")})
+    files = ("html_path", "markdown_path", "junit_path", "json_path")
+    wanted = Wanted(**{name: options.pop(name) for name in (*files, "whole", "lang")})
     _check_script(script)
     program = Program(script, options.pop("args"), **words)
     result = replay_files(
@@ -357,6 +386,13 @@ def _check_script(script: str) -> None:
         )
 
 
+def _language() -> str:
+    """The code of the language in which progress is told: that of the command's reports."""
+    from align.reports.language import chosen
+
+    return chosen(click.get_current_context().params.get("lang"), sys.stderr.encoding).code
+
+
 def _note(line: str) -> None:
     click.echo(line, err=True)
 
@@ -364,6 +400,9 @@ def _note(line: str) -> None:
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
+
+main.add_command(accept)
+main.add_command(report)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from align import watching
 from align.capture_file import Capture, find_ranks, open_capture
 from align.checkpoint_records import CheckpointResult
 from align.comparison import Walk, compare
@@ -26,7 +27,9 @@ from align.replay_children import Program, keep_folder, replay, temporary_folder
 from align.replay_summary import Replayed, check_replay
 from align.reports.show import Contents, matches, show_text
 from align.requests import is_alive
+from align.sentences import say
 from align.tolerance import LIMIT
+from align.watching import Stage
 
 VALUES_SHOWN = 8
 
@@ -51,6 +54,7 @@ def diff_files(
             diff_files(str(ours), str(theirs), renames, limit=limit, map_path=map_path)
             for ours, theirs in zip(*sides, strict=True)
         )
+    watching.begin(Stage.READING)
     with ExitStack() as stack:
         stack.enter_context(_without_collections())
         first = stack.enter_context(open_capture(one_rank(reference)))
@@ -97,7 +101,18 @@ def inspect_files(path: str) -> InspectResult:
     """
     with ExitStack() as stack:
         stack.enter_context(_without_collections())
-        return inspect([RunView(stack.enter_context(open_capture(each))) for each in all_ranks(path)])
+        views = [RunView(stack.enter_context(open_capture(each))) for each in all_ranks(path)]
+        _read(views)
+        return inspect(views)
+
+
+def _read(views: Sequence[RunView]) -> None:
+    """Have the runs read their steps, which they keep: of large ones that takes a while."""
+    watching.begin(Stage.READING, sum(len(view.steps) for view in views))
+    for view in views:
+        for number in watching.counted(view.steps):
+            view.step(number)
+    watching.begin(Stage.INSPECTING)
 
 
 def checkpoint_files(
@@ -134,9 +149,21 @@ def replay_files(
     steps = _replayed_steps(paths, renames, map_path)
     with keep_folder(keep) if keep is not None else temporary_folder() as folder:
         files = (folder / "reference-replay.h5", folder / "candidate-replay.h5")
-        for path, file in zip(paths, files, strict=True):
-            replay(path, file, program, steps, say)
+        for place, (path, file) in enumerate(zip(paths, files, strict=True), 1):
+            replay(path, file, program, steps, _told(say, place))
         return judge_replay_files((paths[0], files[0]), (paths[1], files[1]), program.script, renames, map_path)
+
+
+def _told(say: Callable[[str], None], run: int) -> Callable[[str], None]:
+    """`say`, after which a run is being replayed: what is said stands above the line of progress."""
+
+    def told(line: str) -> None:
+        watching.end()
+        say(line)
+        watching.begin(Stage.REPLAYING, parts=2)
+        watching.enter(run)
+
+    return told
 
 
 def _replayed_steps(paths: Sequence[Path], renames: Sequence[str], map_path: str | None) -> int:
@@ -181,7 +208,7 @@ def _without_collections() -> Iterator[None]:
 
 def with_floor(walk: Walk, floor: MeasuredFloor) -> Walk:
     """A walk that says which floor it was held against."""
-    method = f"{floor.method}, statistics only" if walk.statistics_only else floor.method
+    method = say("{}, statistics only", floor.method) if walk.statistics_only else floor.method
     notes = (*walk.notes, *floor.notes, *floor.uncovered(walk.comparisons))
     return replace(walk, notes=notes, resolution=replace(walk.resolution, floor_method=method))
 

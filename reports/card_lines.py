@@ -30,7 +30,7 @@ def findings_and_notes(
     cards: Sequence[Card], notes: Sequence[str], above: Above, screen: Screen, phrases: Language
 ) -> Iterator[Line]:
     """The findings and the notes after them, in what the lines above leave of a screen."""
-    note_forms = [list(wrapped(f"{phrases['note']}: {note}", screen.width)) for note in notes]
+    note_forms = [list(wrapped(phrases.headed(phrases["note"], note), screen.width)) for note in notes]
     many = sum(map(len, note_forms))
     room = HEIGHT - above.lines - 2 * bool(cards) - bool(notes)
     kept = many if screen.whole else min(many, NOTES_KEPT)
@@ -62,7 +62,7 @@ def _cards(
     places = max(1, room)
     named = rest if len(rest) <= places else rest[: places - 1]
     forms = [
-        [[_brief(card, screen)], [_head(card), *_summary(card, said, screen)], lines]
+        [[_brief(card, screen, phrases)], [_head(card), *_summary(card, said, screen)], lines]
         for card, lines in zip(named, whole[1:], strict=False)
     ]
     yield from fitted(forms, room - (len(named) < len(rest)))
@@ -76,10 +76,10 @@ def _head(card: Card) -> Line:
     return f"  {card.severity} {card.code} {card.label}{place}", STYLES[card.role]
 
 
-def _brief(card: Card, screen: Screen) -> Line:
+def _brief(card: Card, screen: Screen, phrases: Language) -> Line:
     """A finding in one line: what it is called, and the begin of its sentence."""
-    line = f"  {card.severity} {card.code} {card.label}: {card.summary}"
-    return cut(line, screen.width), STYLES[card.role]
+    line = phrases.headed(f"{card.severity} {card.code} {card.label}", card.summary)
+    return cut(f"  {line}", screen.width), STYLES[card.role]
 
 
 def _summary(card: Card, said: frozenset[str], screen: Screen) -> Iterator[Line]:
@@ -93,7 +93,7 @@ def _whole(card: Card, said: frozenset[str], screen: Screen, phrases: Language) 
     for sentence in (card.ranks, card.consequence):
         yield from wrapped(sentence, screen.width, "    ")
     if card.advice and card.advice not in said:
-        yield from wrapped(f"{phrases['what_to_do']}: {card.advice}", screen.width, "    ")
+        yield from wrapped(phrases.headed(phrases["what_to_do"], card.advice), screen.width, "    ")
     yield from wrapped(card.explains_line, screen.width, "    ")
     if screen.whole:
         for each in card.explains:
@@ -108,7 +108,7 @@ def _notes(forms: Sequence[Sequence[Line]], screen: Screen, phrases: Language, r
         last = number == len(forms) - 1
         if not screen.whole and number and len(lines) + (not last) > left:
             more = phrases["notes_more"].format(count=wording.count(len(forms) - number))
-            yield from wrapped(f"{phrases['note']}: {more}", screen.width)
+            yield from wrapped(phrases.headed(phrases["note"], more), screen.width)
             return
         left -= len(lines)
         yield from lines

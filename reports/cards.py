@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from align import wording
 from align.reports import rows
 from align.reports.visible import shortened, visible
+from align.sentences import joined, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -117,11 +118,11 @@ def _card(group: _Group, phrases: Language) -> Card:
         role=str(finding.severity),
         severity=phrases[finding.severity],
         code=visible(finding.code),
-        label=visible(finding.label),
+        label=visible(phrases.beside(finding.label)),
         place=place_text(place, phrases),
-        summary=visible(finding.summary),
-        advice=visible(finding.advice),
-        evidence=_evidence_pairs(finding),
+        summary=visible(phrases.said(finding.summary)),
+        advice=visible(phrases.said(finding.advice)),
+        evidence=_evidence_pairs(finding, phrases),
         ranks=phrases["on_ranks"].format(ranks=wording.ranges(group.ranks)) if several else "",
         explains=tuple(_card(each, phrases) for each in group.explains),
         explains_line=_explains_line([each.finding for each in group.explains], phrases),
@@ -138,12 +139,13 @@ def _explains_line(findings: Sequence[Finding], phrases: Language) -> str:
     parts = []
     for label, these in labels.items():
         size = _size(these[0]) if len(these) == 1 else wording.count(len(these))
-        parts.append(f"{visible(label)} ({size})" if size else visible(label))
+        name = visible(phrases.beside(label))
+        parts.append(say("{} ({})", name, size) if size else name)
     key = "explains_one" if len(findings) == 1 else "explains_many"
-    listed = ", ".join(parts[:FOLDED_NAMES])
+    listed = parts[:FOLDED_NAMES]
     if len(parts) > FOLDED_NAMES:
-        listed = f"{listed}, {phrases['and_more'].format(count=wording.count(len(parts) - FOLDED_NAMES))}"
-    return phrases[key].format(count=wording.count(len(findings)), labels=listed)
+        listed.append(phrases["and_more"].format(count=wording.count(len(parts) - FOLDED_NAMES)))
+    return phrases[key].format(count=wording.count(len(findings)), labels=joined(", ", listed))
 
 
 def _size(finding: Finding) -> str:
@@ -151,32 +153,34 @@ def _size(finding: Finding) -> str:
     part = finding.evidence.get("differing")
     whole = next((name for name in WHOLES if isinstance(finding.evidence.get(name), int)), None)
     if isinstance(part, int) and whole is not None:
-        return f"{wording.count(part)} of {wording.count(finding.evidence[whole])} {whole}"
+        return say(f"{{}} of {{}} {whole}", wording.count(part), wording.count(finding.evidence[whole]))
     return shortened(finding.where.name, 40)
 
 
 def place_text(place: Place, phrases: Language) -> str:
     """Where a finding points: `layers.2.mlp output.0, step 0, forward`."""
     step = "" if place.step is None else rows.step_text(place.step, phrases)
-    micro = f"micro {place.micro}" if place.micro else ""
-    call = f"call {place.call}" if place.call else ""
+    micro = say("micro {}", place.micro) if place.micro else ""
+    call = say("call {}", place.call) if place.call else ""
     in_code = place.phase is not None and place.phase not in OF_OPTIMIZER
     owner = shortened(place.name) or (phrases["training_script"] if in_code and not place.slot else "")
     name = " ".join(part for part in (owner, shortened(place.slot or "")) if part)
     rank = "" if place.rank is None else phrases["rank"].format(rank=place.rank)
-    return ", ".join(part for part in (name, step, micro, place.phase or "", call, rank) if part)
+    phase = phrases.word(place.phase) if place.phase else ""
+    when = phrases.said(say("{0}, {1}", step, phase)) if step and phase and not micro else ""
+    return phrases.clauses((name, *((when,) if when else (step, micro, phase)), call, rank))
 
 
-def _evidence_pairs(finding: Finding) -> tuple[tuple[str, str], ...]:
+def _evidence_pairs(finding: Finding, phrases: Language) -> tuple[tuple[str, str], ...]:
     """The evidence that says anything, as names and values."""
     # Beside a number of times, a limit is one too; elsewhere it is a number of its own.
     factors = ("times", "limit") if any("times" in name for name in finding.evidence) else ("times",)
     known = {name: _evidence(name, value, factors) for name, value in finding.evidence.items() if value is not None}
-    return tuple((_evidence_name(name), text) for name, text in known.items() if text)
+    return tuple((_evidence_name(name, phrases), phrases.said(text)) for name, text in known.items() if text)
 
 
-def _evidence_name(name: str) -> str:
-    return visible(name.replace("_", " ").replace("l2", "L2"))
+def _evidence_name(name: str, phrases: Language) -> str:
+    return visible(phrases.evidence.get(name) or name.replace("_", " ").replace("l2", "L2"))
 
 
 def _evidence(name: str, value: Any, factors: Sequence[str]) -> str:
@@ -187,10 +191,10 @@ def _evidence(name: str, value: Any, factors: Sequence[str]) -> str:
     if isinstance(value, float):
         return _evidence_number(name, value, factors)
     if isinstance(value, (tuple, list)):
-        return ", ".join(_evidence(name, part, factors) for part in value)
+        return joined(", ", (_evidence(name, part, factors) for part in value))
     if isinstance(value, Mapping):
         parts = ((visible(str(key)), _evidence(f"{name} {key}", part, factors)) for key, part in value.items())
-        return ", ".join(f"{key}: {text}" for key, text in parts)
+        return joined(", ", (say("{}: {}", key, text) for key, text in parts))
     return visible(str(value))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from align.reports.columns import columnar, finite, rounded
 from align.reports.json_report import FORMAT, finding_entry, plain, rendered
+from align.sentences import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ _TEXTS: Mapping[str, Callable[[EntryRow], str]] = {
 }
 _NUMBERS: Mapping[str, Callable[[EntryRow], Any]] = {
     "relative_l2": lambda row: finite(rounded(row.relative_l2, DIGITS)),
+    "candidate_place": lambda row: row.candidate_place,
 }
 
 
@@ -39,10 +41,16 @@ def checkpoint_document(result: CheckpointResult) -> dict[str, Any]:
     """The document as plain values, its keys in a fixed order."""
     return {
         "format": FORMAT,
+        "command": "checkpoint",
         "verdict": str(result.verdict),
         "summary": result.summary,
         "first_divergence": plain(result.first_divergence),
         "findings": [finding_entry(finding) for finding in result.findings],
+        "sentences": {
+            "summary": tree(result.summary),
+            "notes": list(map(tree, result.notes)),
+            "said": list(map(tree, dict.fromkeys(row.said for row in result.rows))),
+        },
         "counts": plain(result.counts),
         "checkpoints": {"reference": plain(result.reference), "candidate": plain(result.candidate)},
         "renamed": [{"rule": rule, "entries": count} for rule, count in result.renamed],

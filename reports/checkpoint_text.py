@@ -8,9 +8,11 @@ from align import wording
 from align.records import Severity, Verdict
 from align.reports.card_lines import Above, findings_and_notes
 from align.reports.cards import make_cards
+from align.reports.kept import kept
 from align.reports.language import ENGLISH, Language
 from align.reports.lines import STYLES, Line, Screen, columns, plain, print_lines, wrapped
 from align.reports.visible import shortened, visible
+from align.sentences import joined, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,36 +40,38 @@ def _lines(result: CheckpointResult, phrases: Language, screen: Screen) -> Itera
     head = list(_head(result, phrases, screen))
     yield from head
     # The advice of the first finding stands under the summary only where the summary is that finding.
-    said = frozenset({visible(result.summary), *_next_steps(result)})
+    said = frozenset({visible(phrases.said(result.summary)), *_next_steps(result, phrases)})
     cards = make_cards(result.findings, phrases)
     yield from findings_and_notes(
-        cards, [visible(note) for note in result.notes], Above(len(head), said), screen, phrases
+        cards, [visible(phrases.said(note)) for note in result.notes], Above(len(head), said), screen, phrases
     )
     if screen.whole:
-        yield from _entries(result)
+        yield from _entries(result, phrases)
 
 
 def _head(result: CheckpointResult, phrases: Language, screen: Screen) -> Iterator[Line]:
-    ours, theirs = _side(result.reference), _side(result.candidate)
+    ours, theirs = (
+        say("{} ({})", visible(side.path), phrases.headed(phrases[word], _side(side, phrases)))
+        for word, side in (("reference", result.reference), ("candidate", result.candidate))
+    )
     yield from wrapped(
-        f"{visible(result.reference.path)} ({phrases['reference']}: {ours}) {phrases['against']} "
-        f"{visible(result.candidate.path)} ({phrases['candidate']}: {theirs})",
+        phrases.said(say("{} {} {}", ours, phrases["against"], theirs)),
         screen.width, style=STYLES[ROLES[result.verdict]], first=f"{phrases[result.verdict]}  ",
     )  # fmt: skip
-    yield from wrapped(visible(result.summary), screen.width)
-    for advice in _next_steps(result):
-        yield from wrapped(f"{phrases['next_step']}: {advice}", screen.width, style="bold")
-    yield from wrapped(_counted(result), screen.width)
+    yield from wrapped(visible(phrases.said(result.summary)), screen.width)
+    for advice in _next_steps(result, phrases):
+        yield from wrapped(phrases.headed(phrases["next_step"], advice), screen.width, style="bold")
+    yield from wrapped(phrases.said(_counted(result)), screen.width)
 
 
-def _next_steps(result: CheckpointResult) -> list[str]:
+def _next_steps(result: CheckpointResult, phrases: Language) -> list[str]:
     first = result.findings[0] if result.findings else None
     told = first is not None and first.severity is Severity.ERROR and first.summary == result.summary
-    return [visible(first.advice)] if told and first is not None and first.advice else []
+    return [visible(phrases.said(first.advice))] if told and first is not None and first.advice else []
 
 
-def _side(side: CheckpointSide) -> str:
-    return f"{side.what}, {wording.plural(side.entries, 'entry', 'entries')}, {_size(side.size)}"
+def _side(side: CheckpointSide, phrases: Language) -> str:
+    return phrases.clauses((side.what, wording.plural(side.entries, "entry", "entries"), _size(side.size)))
 
 
 def _size(size: int) -> str:
@@ -84,29 +88,33 @@ def _counted(result: CheckpointResult) -> str:
         for name, count in result.counts.items()
         if name not in ("paired", "merged", "only_reference", "only_candidate")
     }
-    parts = [f"{wording.count(count)} {name}" for name, count in sorted(relations.items(), key=lambda one: -one[1])]
+    ordered = sorted(relations.items(), key=lambda one: -one[1])
+    parts = [say("{0} {1}", wording.count(count), say(name)) for name, count in ordered]
     if result.counts.get("merged"):
-        parts.append(f"{wording.count(result.counts['merged'])} merged or split")
+        parts.append(say("{} merged or split", wording.count(result.counts["merged"])))
     parts += [
-        f"{wording.count(result.counts[f'only_{side}'])} only in the {side}"
+        say(f"{{}} only in the {side}", wording.count(result.counts[f"only_{side}"]))
         for side in ("reference", "candidate")
         if result.counts.get(f"only_{side}")
     ]
-    return f"Entries: {', '.join(parts)}." if parts else ""
+    return say("Entries: {}.", joined(", ", parts)) if parts else ""
 
 
-def _entries(result: CheckpointResult) -> Iterator[Line]:
+def _entries(result: CheckpointResult, phrases: Language) -> Iterator[Line]:
     """A table of all entries, those that differ first."""
     rows = sorted(result.rows, key=lambda row: row.relation == EQUAL)
-    cells = [["reference", "candidate", "relation", "relative L2"], *map(_cells, rows)]
-    cells += [[shortened(name, NAME_WIDTH), "-", "only in the reference", ""] for name in result.only_reference]
-    cells += [["-", shortened(name, NAME_WIDTH), "only in the candidate", ""] for name in result.only_candidate]
+    titles = [phrases.word(title) for title in ("reference", "candidate", "relation", "relative L2")]
+    cells = [titles, *(_cells(row, phrases) for row in rows)]
+    ours, theirs = (phrases.word(f"only in the {side}") for side in ("reference", "candidate"))
+    cells += [[shortened(name, NAME_WIDTH), "-", ours, ""] for name in result.only_reference]
+    cells += [["-", shortened(name, NAME_WIDTH), theirs, ""] for name in result.only_candidate]
     yield "", ""
     for number, line in enumerate(columns(cells, frozenset({3}))):
         yield f"  {line}", "" if number else "bold"
 
 
-def _cells(row: EntryRow) -> list[str]:
+def _cells(row: EntryRow, phrases: Language) -> list[str]:
     other = "=" if row.candidate == row.reference else shortened(row.candidate, NAME_WIDTH)
-    relative = "" if row.relative_l2 is None else wording.relative(row.relative_l2)
-    return [shortened(row.reference, NAME_WIDTH), other, shortened(row.said or row.relation, NAME_WIDTH), relative]
+    relative = "" if row.relative_l2 is None else wording.relative(kept(row.relative_l2))
+    said = phrases.said(row.said) if row.said else phrases.word(row.relation)
+    return [shortened(row.reference, NAME_WIDTH), other, shortened(said, NAME_WIDTH), phrases.said(relative)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from align.reports.visible import visible
+from align.sentences import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,15 +92,15 @@ def fact_text(value: Any, phrases: Language) -> str:
     return visible(str(value))
 
 
-def fact_name(name: str) -> str:
-    """The name of a fact as a reader sees it."""
-    return visible(name.replace("_", " ") if name in _PLAIN else name)
+def fact_name(name: str, phrases: Language) -> str:
+    """The name of a fact as a reader sees it; those of a group are names of flags and variables."""
+    return visible(phrases.facts.get(name) or (name.replace("_", " ") if name in _PLAIN else name))
 
 
 def known_facts(run: RunInfo, phrases: Language) -> tuple[tuple[str, str], ...]:
     """The facts of one run that are known, as names and values."""
     facts = run_facts(run)
-    texts = ((fact_name(name), fact_text(facts[name], phrases)) for name in sorted(facts, key=_rank))
+    texts = ((fact_name(name, phrases), fact_text(facts[name], phrases)) for name in sorted(facts, key=_rank))
     return tuple((name, text) for name, text in texts if text != phrases["not_recorded"])
 
 
@@ -110,14 +111,14 @@ def compare_facts(reference: RunInfo, candidate: RunInfo, phrases: Language) -> 
     for name in sorted({*left, *right}, key=_rank):
         one, other = left.get(name), right.get(name)
         differs = one != other and name not in EXPECTED_TO_DIFFER
-        facts.append(Fact(fact_name(name), fact_text(one, phrases), fact_text(other, phrases), differs))
+        facts.append(Fact(fact_name(name, phrases), fact_text(one, phrases), fact_text(other, phrases), differs))
     known = [fact for fact in facts if {fact.reference, fact.candidate} != {phrases["not_recorded"]}]
     return tuple(sorted(known, key=lambda fact: not fact.differs))
 
 
 def device_text(run: RunInfo, phrases: Language) -> str:
     """The device of a run in one line: `Ascend910B (npu, simulated NPU), torch 2.1.0, torch_npu 2.1.0`."""
-    kind = f"{run.device_type}, {phrases['simulated']}" if run.simulated else run.device_type
-    device = f"{run.device_name} ({kind})" if run.device_name else kind
+    kind = phrases.clauses((run.device_type, phrases["simulated"])) if run.simulated else run.device_type
+    device = phrases.said(say("{} ({})", run.device_name, kind)) if run.device_name else kind
     libraries = [f"{name} {run.versions[name]}" for name in ("torch", "torch_npu") if name in run.versions]
-    return visible(", ".join([device, *libraries]))
+    return visible(phrases.clauses((device, *libraries)))

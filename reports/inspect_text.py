@@ -9,6 +9,8 @@ from align.reports.card_lines import Above, findings_and_notes
 from align.reports.inspect_view import Answer, InspectPage, make_inspect_page
 from align.reports.language import ENGLISH, Language
 from align.reports.lines import STYLES, WIDTH, Line, Screen, cut, fitted, plain, print_lines, wrapped
+from align.reports.wide import is_wide, padded, width
+from align.sentences import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,10 +52,12 @@ def _lines(page: InspectPage, phrases: Language, screen: Screen) -> Iterator[Lin
 
 def _head(page: InspectPage, phrases: Language, screen: Screen) -> Iterator[Line]:
     where = phrases["on_device"].format(path=page.path, device=page.device)
-    yield from wrapped(f"{where}: {page.steps_line}", screen.width, style=STYLES[page.role], first=f"{page.verdict}  ")
+    yield from wrapped(
+        phrases.headed(where, page.steps_line), screen.width, style=STYLES[page.role], first=f"{page.verdict}  "
+    )
     yield from wrapped(page.sentence, screen.width)
     if page.next_step:
-        yield from wrapped(f"{phrases['next_step']}: {page.next_step}", screen.width, style="bold")
+        yield from wrapped(phrases.headed(phrases["next_step"], page.next_step), screen.width, style="bold")
     yield from wrapped(page.comparable, screen.width)
 
 
@@ -64,7 +68,7 @@ def _questions(answers: Sequence[Answer], phrases: Language, screen: Screen) -> 
     yield "", ""
     yield phrases["questions"], "bold"
     asked = [answer for answer in answers if screen.whole or answer.state is not State.ABSENT]
-    size = min(QUESTION_WIDTH, max((len(answer.question) for answer in asked), default=0))
+    size = min(QUESTION_WIDTH, max((width(answer.question) for answer in asked), default=0))
     entries = [list(_entry(answer, size, screen)) for answer in asked]
     if not screen.whole:
         forms = [
@@ -76,12 +80,12 @@ def _questions(answers: Sequence[Answer], phrases: Language, screen: Screen) -> 
         yield from entry
     absent = [answer.question for answer in answers if answer.state is State.ABSENT and not screen.whole]
     if absent:
-        sentence = phrases["questions_absent"].format(questions=", ".join(absent))
+        sentence = phrases["questions_absent"].format(questions=joined(", ", absent))
         yield from wrapped(sentence, screen.width, " " * 7, first=f"  {MARKS[State.ABSENT]:<3}  ")
 
 
 def _entry(answer: Answer, size: int, screen: Screen) -> Iterator[Line]:
-    first = f"  {MARKS[answer.state]:<3}  {answer.question:<{size}}  "
+    first = f"  {MARKS[answer.state]:<3}  {padded(answer.question, size)}  "
     style = MARK_STYLES[answer.state]
     yield from wrapped(answer.sentence, screen.width, " " * (size + 9), style, first=first)
 
@@ -91,4 +95,5 @@ def _cut(entry: Sequence[Line], screen: Screen) -> list[Line]:
     if len(entry) <= 1:
         return list(entry)
     (text, style), *rest = entry
-    return [(cut(" ".join([text, *(line.strip() for line, _ in rest)]), screen.width), style)]
+    blank = "" if is_wide(text) else " "
+    return [(cut(blank.join([text, *(line.strip() for line, _ in rest)]), screen.width), style)]

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from align.records import TimelineRow
-from align.reports.columns import columnar, finite, rounded
+from align.reports.columns import columnar, finite
+from align.reports.kept import kept
 from align.reports.language import ENGLISH
 from align.reports.remarks import comparable
-from align.reports.rows import largest
+from align.reports.rows import largest, resolution
+from align.sentences import tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from align.records import Comparison, DiffResult, Finding, ModuleInfo, RunInfo, TensorKey, TensorRecord
 
 FORMAT = "align/1"
-DIGITS = 6
-"""Significant digits of the numbers in columns; numbers of findings keep all theirs."""
 
 
 def diff_json(result: DiffResult) -> str:
@@ -32,10 +32,17 @@ def document(result: DiffResult) -> dict[str, Any]:
     """The document as plain values, its keys in a fixed order."""
     return {
         "format": FORMAT,
+        "command": "diff",
         "verdict": str(result.verdict),
         "summary": result.summary,
         "first_divergence": plain(result.first_divergence),
         "findings": [finding_entry(finding) for finding in result.findings],
+        "sentences": {
+            "summary": tree(result.summary),
+            "precision": tree(result.resolution.precision),
+            "floor_method": tree(result.resolution.floor_method),
+            "pairing_notes": list(map(tree, result.pairing.notes)),
+        },
         "resolution": plain(result.resolution),
         "counts": plain(result.counts),
         "runs": {
@@ -47,6 +54,7 @@ def document(result: DiffResult) -> dict[str, Any]:
         "records": records_columns(result.comparisons),
         "only_reference": _keys(result.only_reference),
         "only_candidate": _keys(result.only_candidate),
+        "exponents": plain(result.exponents),
         "modules": modules_columns(result.modules),
         "timeline": {
             "reference": timeline_columns(result.reference_timeline),
@@ -75,6 +83,8 @@ _TEXTS: Mapping[str, Callable[[Comparison], str]] = {
     "candidate_dtype": lambda pair: pair.candidate.dtype,
     "reference_shape": lambda pair: _shape(pair.reference),
     "candidate_shape": lambda pair: _shape(pair.candidate),
+    "reference_hash": lambda pair: _hash(pair.reference),
+    "candidate_hash": lambda pair: _hash(pair.candidate),
 }
 _NUMBERS: Mapping[str, Callable[[Comparison], Any]] = {
     "step": lambda pair: pair.key.step,
@@ -86,18 +96,36 @@ _NUMBERS: Mapping[str, Callable[[Comparison], Any]] = {
     "limit": lambda pair: _number(pair.limit),
     "unit": lambda pair: _number(pair.unit),
     "part": lambda pair: _number(pair.part),
-    "reference_absolute_maximum": lambda pair: _number(largest(pair.reference)),
-    "candidate_absolute_maximum": lambda pair: _number(largest(pair.candidate)),
+    "resolution": lambda pair: _number(resolution(pair)),
     "reference_nans": lambda pair: pair.reference.stats.nans if pair.reference.stats else None,
     "candidate_nans": lambda pair: pair.candidate.stats.nans if pair.candidate.stats else None,
     "reference_infs": lambda pair: _infs(pair.reference),
     "candidate_infs": lambda pair: _infs(pair.candidate),
 }
+_ANSWER_TEXTS: Mapping[str, Callable[[Comparison], str]] = {
+    "candidate_name": lambda pair: pair.candidate.key.name,
+    "candidate_slot": lambda pair: pair.candidate.key.slot,
+}
+_ANSWER_NUMBERS: Mapping[str, Callable[[Comparison], Any]] = {
+    "candidate_micro": lambda pair: pair.candidate.key.micro,
+    "candidate_call": lambda pair: pair.candidate.key.call,
+}
+"""Columns that are there only where a candidate's tensor has another name or number than the reference's."""
+
+
+_STATISTICS = ("absolute_maximum", "mean", "rms", "zeros", "subnormals")
+_UNKNOWN = (None,) * len(_STATISTICS)
 
 
 def records_columns(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """The pairs as columns, in execution order."""
-    return columnar(_TEXTS, _NUMBERS, comparisons)
+    alike = all(pair.key == pair.candidate.key for pair in comparisons)
+    texts = _TEXTS if alike else {**_TEXTS, **_ANSWER_TEXTS}
+    table = columnar(texts, _NUMBERS if alike else {**_NUMBERS, **_ANSWER_NUMBERS}, comparisons)
+    for side in ("reference", "candidate"):
+        rows = [_of_floats(getattr(pair, side)) for pair in comparisons]
+        table["columns"].update({f"{side}_{name}": [row[i] for row in rows] for i, name in enumerate(_STATISTICS)})
+    return table
 
 
 def _keys(keys: Sequence[TensorKey]) -> dict[str, Any]:
@@ -108,12 +136,24 @@ def _shape(record: TensorRecord) -> str:
     return "x".join(map(str, record.shape))
 
 
+def _hash(record: TensorRecord) -> str:
+    """The hash of its bytes in hexadecimal, empty where it has none."""
+    return "" if record.hash is None else f"{record.hash & (2**64 - 1):016x}"
+
+
 def _infs(record: TensorRecord) -> int | None:
     return record.stats.positive_infs + record.stats.negative_infs if record.stats else None
 
 
+def _of_floats(record: TensorRecord) -> tuple[Any, ...]:
+    """The statistics of a tensor of floats; of another, and of one without a finite element, they are not known."""
+    if largest(record) is None:
+        return _UNKNOWN
+    return tuple(_number(getattr(record.stats, name)) for name in _STATISTICS)
+
+
 def _number(value: float | None) -> float | str | None:
-    return value if isinstance(value, int) else finite(rounded(value, DIGITS))
+    return value if value is None or type(value) is int else finite(kept(value))
 
 
 def timeline_columns(timeline: Sequence[TimelineRow]) -> dict[str, Any]:
@@ -143,9 +183,10 @@ def _plain_scalar(value: Any) -> Any:
 
 
 def finding_entry(finding: Finding) -> dict[str, Any]:
-    """A finding as plain values."""
+    """A finding as plain values, and its sentences as they can be said in another language."""
     names = ("code", "label", "severity", "summary", "where", "evidence", "arguments", "advice", "explained_by")
-    return {name: plain(getattr(finding, name)) for name in names}
+    sentences = {"summary": tree(finding.summary), "advice": tree(finding.advice)}
+    return {**{name: plain(getattr(finding, name)) for name in names}, "sentences": sentences}
 
 
 def run_entry(path: str, run: RunInfo) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def pairing_notes(result: DiffResult, phrases: Language) -> Iterator[str]:
         shown = [f"{visible(ours)} -> {visible(theirs)}" for ours, theirs in tensors[:EXAMPLES]]
         key = "note_tensors_one" if len(tensors) == 1 else "note_tensors_many"
         yield phrases[key].format(count=wording.count(len(tensors)), names=wording.listing(shown, len(tensors)))
-    yield from map(visible, result.pairing.notes)
+    yield from (visible(phrases.said(note)) for note in result.pairing.notes)
     if result.pairing.shards:
         key = "note_shard" if result.pairing.shards == 1 else "note_shards"
         yield phrases[key].format(count=wording.count(result.pairing.shards))

@@ -11,6 +11,7 @@ from align import wording
 from align.records import Detail, Phase, Status
 from align.reports.pairing_remarks import pairing_notes
 from align.reports.visible import visible
+from align.sentences import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ def _measured_floor(result: DiffResult, phrases: Language) -> Iterator[str]:
     """By what the floor was measured; what two files tell of it needs no word."""
     method = result.resolution.floor_method
     if not method.startswith(TWO_FILES):
-        yield phrases["judged_floor"].format(method=visible(method))
+        yield phrases["judged_floor"].format(method=visible(phrases.said(method)))
 
 
 def _same(result: DiffResult, phrases: Language) -> Iterator[str]:
@@ -70,7 +71,7 @@ def made_comparable(sides: Sequence[tuple[str | None, RunInfo]], phrases: Langua
     Each side is a word for it and its run; a single run needs no word.
     """
     parts = [*_taken(sides, phrases), *_switched(sides, phrases)]
-    return phrases["made_comparable"].format(what="; ".join(parts)) if parts else ""
+    return phrases["made_comparable"].format(what=joined("; ", parts)) if parts else ""
 
 
 def _taken(sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> Iterator[str]:
@@ -84,7 +85,7 @@ def _taken(sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> It
                 things = sources.setdefault(visible(PurePath(str(source)).name), [])
                 things.append(phrases["same_init_from"] if name == "init_from" else _batches(run, phrases))
         for file, things in sources.items():
-            what = phrases["same_and"].join(things)
+            what = joined(phrases["same_and"], things)
             if side is None:
                 yield phrases["same_taken_here"].format(what=what, file=file)
                 continue
@@ -99,7 +100,7 @@ def _batches(run: RunInfo, phrases: Language) -> str:
     what = phrases["same_batches_from"]
     if isinstance(taken, int) and isinstance(missed, int) and missed > 0:
         what = phrases["same_some_batches"].format(taken=wording.count(taken), total=wording.count(taken + missed))
-    return f"{what}{phrases['same_own_targets'] if 'batches_as' in run.same_start else ''}"
+    return joined("", (what, phrases["same_own_targets"] if "batches_as" in run.same_start else ""))
 
 
 def _switched(sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> Iterator[str]:
@@ -107,11 +108,12 @@ def _switched(sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) ->
     for name in ("no_dropout", "deterministic"):
         on = [side for side, run in sides if run.same_start.get(name)]
         if on:
-            yield f"{phrases[f'same_{name}']}{_where(on, sides, phrases)}"
+            yield joined("", (phrases[f"same_{name}"], _where(on, sides, phrases)))
     seeds = [(side, run.same_start["seed"]) for side, run in sides if run.same_start.get("seed") is not None]
     for seed in dict.fromkeys(seed for _, seed in seeds):
         with_it = [side for side, other in seeds if other == seed]
-        yield f"{phrases['same_seed'].format(seed=visible(str(seed)))}{_where(with_it, sides, phrases)}"
+        named = phrases["same_seed"].format(seed=visible(str(seed)))
+        yield joined("", (named, _where(with_it, sides, phrases)))
 
 
 def _where(on: Sequence[str | None], sides: Sequence[tuple[str | None, RunInfo]], phrases: Language) -> str:
@@ -153,12 +155,12 @@ def judged(result: DiffResult, phrases: Language) -> tuple[str, ...]:
             phrases["judged_unit"].format(unit=wording.relative(unit), count=wording.count(number))
             for unit, number in sorted(units.items())
         ]
-        sentences.append(phrases["judged_units"].format(units=", ".join(shares)))
+        sentences.append(phrases["judged_units"].format(units=joined(", ", shares)))
     sentences.append(phrases["judged_equal"])
     if any(comparison.key.phase is Phase.PARAM for comparison in result.comparisons):
         sentences.append(phrases["judged_parameters"])
     sentences.append(_counts_sentence(result, phrases))
-    sentences.append(phrases["judged_floor"].format(method=visible(result.resolution.floor_method)))
+    sentences.append(phrases["judged_floor"].format(method=visible(phrases.said(result.resolution.floor_method))))
     return tuple(sentences)
 
 
@@ -178,7 +180,7 @@ def confidence(result: DiffResult, phrases: Language) -> str:
     if effect is None:
         first = result.first_divergence
         return "" if first and first.phase in BEFORE_FORWARD else phrases["no_visible_effect"]
-    precision = visible(result.resolution.precision)
+    precision = visible(phrases.word(result.resolution.precision))
     return phrases["visible_effect"].format(precision=precision, effect=wording.relative(effect))
 
 
@@ -189,7 +191,7 @@ def unseen(result: DiffResult, phrases: Language) -> tuple[str, ...]:
         if run.detail == Detail.STATS:
             sentences.append(phrases["unseen_stats"].format(side=side))
         if run.phases and not set(run.phases) >= COMPARED:
-            sentences.append(phrases["unseen_phases"].format(side=side, phases=visible(", ".join(run.phases))))
+            sentences.append(phrases["unseen_phases"].format(side=side, phases=visible(phrases.listed(run.phases))))
     if max(result.reference.world_size, result.candidate.world_size) > 1:
         world = max(result.reference.world_size, result.candidate.world_size)
         compared = result.counts.get("ranks", 1)

@@ -22,6 +22,8 @@ MOST_MARKS = 300
 MOST_SPANS = 200
 LOGARITHMIC_FROM = 100.0
 """The quotient of largest and smallest value above which an axis is logarithmic: less is read well on a plain one."""
+SECONDS_LOGARITHMIC_FROM = 3.0
+"""Times of steps are compared by how many times as long they take."""
 
 WRITTEN: Mapping[Curve, Callable[[float], str]] = {
     Curve.LOSS: wording.loss,
@@ -36,7 +38,8 @@ class RunCurve:
     """One value over the steps of a run; `points` may be thinned, the sentence was made from all.
 
     `limit` is what gradients were clipped at, step by step. `skipped` and `lost` are steps, `captured` the first and
-    the last step of each stretch of captured ones, `first` is the step of the first wrong place.
+    the last step of each stretch of captured ones, `first` is the step of the first wrong place. `levels` are medians,
+    each from a first to a last step; of two the second begins where steps take longer for good.
     """
 
     curve: Curve
@@ -47,6 +50,7 @@ class RunCurve:
     lost: tuple[int, ...] = ()
     captured: tuple[tuple[int, int], ...] = ()
     first: int | None = None
+    levels: tuple[tuple[int, int, float], ...] = ()
 
     @property
     def drawable(self) -> bool:
@@ -58,7 +62,8 @@ class RunCurve:
     def logarithmic(self) -> bool:
         """Whether the values are so far apart that only their logarithms can be read."""
         values = [value for _, value in self.points if math.isfinite(value)]
-        return min(values) > 0 and max(values) > LOGARITHMIC_FROM * min(values)
+        above = SECONDS_LOGARITHMIC_FROM if self.curve is Curve.SECONDS else LOGARITHMIC_FROM
+        return min(values) > 0 and max(values) > above * min(values)
 
 
 def make_curves(result: InspectResult, phrases: Language) -> tuple[RunCurve, ...]:
@@ -83,7 +88,21 @@ def _curve(which: Curve, result: InspectResult, phrases: Language) -> RunCurve:
         lost=_thinned(lost),
         captured=_spans(result.captured),
         first=None if result.first is None or (result.first.step or 0) < 0 else result.first.step,
+        levels=_levels(result, known) if which is Curve.SECONDS and known else (),
     )
+
+
+CLIFF = "step-time-cliff"
+
+
+def _levels(result: InspectResult, known: Sequence[tuple[int, float]]) -> tuple[tuple[int, int, float], ...]:
+    """The median time of a step; two where a finding says that steps take longer from one on."""
+    first, last = known[0][0], known[-1][0]
+    cliff = next((finding.where.step for finding in result.findings if finding.label == CLIFF), None)
+    if cliff is not None and first < cliff <= last:
+        before, after = ([value for step, value in known if (step >= cliff) is late] for late in (False, True))
+        return (first, cliff - 1, median(before)), (cliff, last, median(after))
+    return ((first, last, median(value for _, value in known)),)
 
 
 def _value(row: TimelineRow, which: Curve) -> float:

@@ -9,6 +9,8 @@ from align.reports.language import ENGLISH, Language
 from align.reports.lines import STYLES, WIDTH, Line, Screen, columns, plain, print_lines, wrapped
 from align.reports.view import Page, make_page
 from align.reports.visible import shortened
+from align.reports.wide import padded
+from align.sentences import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,12 +44,12 @@ def _lines(page: Page, phrases: Language, screen: Screen) -> Iterator[Line]:
 
 
 def _head(page: Page, phrases: Language, screen: Screen) -> Iterator[Line]:
-    reference, candidate = page.sides
-    heading = f"{reference.path} ({reference.word}) {phrases['against']} {candidate.path} ({candidate.word})"
+    ours, theirs = (say("{} ({})", side.path, side.word) for side in page.sides)
+    heading = phrases.said(say("{} {} {}", ours, phrases["against"], theirs))
     yield f"{page.verdict}  {heading}", STYLES[page.role]
     yield from wrapped(page.sentence, screen.width)
     if page.next_step:
-        yield from wrapped(f"{phrases['next_step']}: {page.next_step}", screen.width, style="bold")
+        yield from wrapped(phrases.headed(phrases["next_step"], page.next_step), screen.width, style="bold")
     yield from wrapped(page.comparable, screen.width)
 
 
@@ -63,10 +65,13 @@ def _table(rows: Sequence[Row], phrases: Language) -> Iterator[Line]:
     cells = [[phrases[name] for name in TABLE]]
     for row in rows:
         name, slot = shortened(row.name, NAME_WIDTH), shortened(row.slot, NAME_WIDTH)
-        cells.append([row.phase, name, slot, row.relative, row.floor, row.times, row.status_word])
+        numbers = [phrases.said(number) for number in (row.relative, row.floor, row.times)]
+        cells.append([phrases.word(row.phase), name, slot, *numbers, row.status_word])
     if steps:
         words = [phrases["col_step"], *(row.step for row in rows)]
-        cells = [[f"{word:>4}  {line[0]}", *line[1:]] for word, line in zip(words, cells, strict=True)]
+        cells = [
+            [f"{padded(word, 4, right=True)}  {line[0]}", *line[1:]] for word, line in zip(words, cells, strict=True)
+        ]
     styles = ["bold", *(STYLES["error"] if row.first else "" for row in rows)]
     marks = [" ", *(">" if row.first else " " for row in rows)]
     for line, mark, style in zip(columns(cells, NUMBERS), marks, styles, strict=True):

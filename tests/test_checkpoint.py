@@ -491,8 +491,8 @@ def test_the_command_prints_json_and_exit_codes(tmp_path: Path, capsys: pytest.C
     assert main(["checkpoint", *paths, "--json", "-"], standalone_mode=False) == 1
     document = json.loads(capsys.readouterr().out)
     assert list(document) == [
-        "format", "verdict", "summary", "first_divergence", "findings", "counts", "checkpoints", "renamed", "records",
-        "only_reference", "only_candidate", "notes",
+        "format", "command", "verdict", "summary", "first_divergence", "findings", "sentences", "counts", "checkpoints",
+        "renamed", "records", "only_reference", "only_candidate", "notes",
     ]  # fmt: skip
     assert document["format"] == "align/1"
     assert document["first_divergence"]["name"] == UP.removesuffix(".weight")

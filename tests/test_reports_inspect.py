@@ -125,8 +125,8 @@ def test_json_has_every_key_in_its_order(name: str) -> None:
     read = strict(inspect_json(result))
 
     assert list(read) == [
-        *("format", "verdict", "summary", "first_divergence", "findings", "replies", "tables", "counts", "runs"),
-        *("paths", "captured", "modules", "timeline"),
+        *("format", "command", "verdict", "summary", "first_divergence", "findings", "sentences", "replies", "tables"),
+        *("counts", "runs", "paths", "captured", "exponents", "modules", "timeline"),
     ]
     assert (read["format"], read["verdict"], read["summary"]) == ("align/1", str(result.verdict), result.summary)
     assert [finding["explained_by"] for finding in read["findings"]] == [
@@ -201,9 +201,9 @@ def test_cells_are_written_as_their_column_says(shown: Shown, cell: Any, text: s
 
 
 def test_a_long_table_says_how_many_rows_it_shows() -> None:
-    table = make_table(inspect_samples.headroom(layers=60), ENGLISH)
+    table = make_table(inspect_samples.headroom(layers=260), ENGLISH)
 
-    assert (len(table.rows), table.cut) == (40, "40 of 60 rows are shown; the JSON report has all.")
+    assert (len(table.rows), table.cut) == (200, "200 of 260 rows are shown; the JSON report has all.")
 
 
 def test_curves_say_what_there_is_to_see() -> None:
