@@ -2,8 +2,10 @@
 # make test      lint, types, tests, docs
 # make bench     what capturing costs, how fast the commands start and captures are compared
 # make bench-localization   how often the right place is named, on known faults (hours; LOCALIZATION=--quick is less)
+# make bench-accept   how often acceptance is right on curves with known faults (minutes)
 # make bench-cases   what is said of the cases that people reported (a minute)
 # make bench-nan   how often the start of a NaN is named in one run, on known cases (a minute)
+# make bench-page   how large the page of a big model is, and how fast it opens, sorts and filters
 # make bench-relations   how often a tensor's relation to another is told right, on known cases (minutes)
 # make lint, make format, make clean
 #
@@ -22,7 +24,7 @@ INSTALLED := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench bench-cases bench-localization bench-nan bench-relations lint format chromium clean
+.PHONY: help demo test bench bench-accept bench-cases bench-localization bench-nan bench-page bench-relations lint format chromium clean
 
 help:
 	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
@@ -42,8 +44,14 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/comparing.py
 	$(BIN)/python benchmarks/checkpoint_reading.py
 
+bench-page: $(INSTALLED)
+	$(BIN)/python benchmarks/page.py
+
 bench-localization: $(INSTALLED)
 	$(BIN)/python -m benchmarks.localization --only two-files,perturbed,values,replay --left-out --check-effects --kinds $(LOCALIZATION)
+
+bench-accept: $(INSTALLED)
+	$(BIN)/python -m benchmarks.acceptance --write docs/accept.md
 
 bench-cases: $(INSTALLED)
 	$(BIN)/python -m benchmarks.reported --write docs/cases.md

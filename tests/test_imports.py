@@ -27,7 +27,18 @@ class Layer:
 
 LAYERS = {
     "words": Layer(
-        ("align", "align.checkpoint_records", "align.errors", "align.records", "align.tapping", "align.wording"),
+        (
+            "align",
+            "align.acceptance_records",
+            "align.checkpoint_records",
+            "align.curve_records",
+            "align.errors",
+            "align.records",
+            "align.sentences",
+            "align.tapping",
+            "align.watching",
+            "align.wording",
+        ),
         (),
         ("numpy",),
     ),
@@ -66,7 +77,7 @@ LAYERS = {
     "hooks": Layer(("align.hooks",), ("words", "file"), ("numpy", "torch", "torch_npu")),
     "reports": Layer(("align.reports",), ("words",), ("jinja2", "markupsafe", "matplotlib", "numpy", "rich")),
     "cli": Layer(
-        ("align.cli", "align.commands", "align.__main__"),
+        ("align.accepting", "align.cli", "align.cli_accept", "align.cli_report", "align.commands", "align.__main__"),
         ("words", "file", "middle", "diagnosis", "hooks", "reports"),
         ("click", "rich"),
     ),
