@@ -129,7 +129,7 @@ def _source(limit: Limit, language: Language) -> str:
 def _compared(result: AcceptResult, language: Language) -> list[str]:
     steps = result.reference.steps
     counted = language["accept_steps"].format(
-        count=wording.count(result.steps), first=str(int(steps[0])), last=str(int(steps[-1])),
+        count=wording.plural(result.steps, "step"), first=str(int(steps[0])), last=str(int(steps[-1])),
         window=wording.count(result.window),
     )  # fmt: skip
     lines = [counted]

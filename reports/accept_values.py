@@ -81,7 +81,7 @@ def badge(result: AcceptResult, language: Language) -> str:
     if not result.preliminary:
         return word
     minimum = wording.count(result.policy.minimum_steps)
-    few = language["accept_preliminary"].format(steps=wording.count(result.steps), minimum=minimum)
+    few = language["accept_preliminary"].format(steps=wording.plural(result.steps, "step"), minimum=minimum)
     return language.said(say("{} ({})", word, few))
 
 

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
-from align import wording
+from align.reports.inspect_sections import make_sections
 from align.reports.inspect_view import make_inspect_page
 from align.reports.language import ENGLISH, Language
-from align.reports.run_figures import curve_figure
-from align.reports.templating import SIGNS, resource, templates
+from align.reports.templating import Sheet, whole_page
 from align.reports.timeline_table import make_run_timeline
 from align.reports.visible import visible
 
 if TYPE_CHECKING:
     from align.records import InspectResult
 
-MARKS = ("captured", "skipped", "lost", "first", "limit")
-"""What a figure may have beside its curve; the legend explains those that are there."""
-
 
 def inspect_page(result: InspectResult, phrases: Language = ENGLISH) -> str:
     """The whole page as text."""
+    sheet = Sheet(template="inspect.html.j2", context=partial(_context, result), styles=("tables.css",))
+    return whole_page(sheet, phrases)
+
+
+def _context(result: InspectResult, phrases: Language) -> dict[str, Any]:
+    """What the template fills in, in one language."""
+    # matplotlib is imported only where a page is made.
+    from align.reports import figures
+
     page = make_inspect_page(result, phrases)
-    drawn = [curve for curve in page.curves if curve.drawable]
-    return (
-        templates()
-        .get_template("inspect.html.j2")
-        .render(
-            page=page,
-            t=phrases,
-            signs=SIGNS,
-            style=Markup(resource("page.css")),  # noqa: S704 - our own file
-            figures=[(curve, curve_figure(curve, phrases) if curve.drawable else "") for curve in page.curves],
-            marks={name: any(getattr(curve, name) not in {None, ()} for curve in drawn) for name in MARKS},
-            timeline=make_run_timeline(result, phrases),
-            version=visible(result.run.align_version),
-            count=wording.count,
-        )
-    )
+    pictures = [
+        *figures.run_pictures(result, phrases),
+        *([figures.scale_picture(result, phrases)] if result.timeline else []),
+        figures.exponent_picture(result, phrases),
+    ]
+    return {
+        "title": page.title,
+        "page": page,
+        "sections": make_sections(result, page.answers, pictures, phrases),
+        "block": partial(figures.block, phrases=phrases),
+        "timeline": make_run_timeline(result, phrases),
+        "version": visible(result.run.align_version),
+    }

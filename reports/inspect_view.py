@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from align import wording
-from align.records import Curve, Detail, Health, Severity, State
+from align.records import Detail, Health, Severity, State
 from align.reports.cards import Card, make_cards, script_note
 from align.reports.facts import device_text, known_facts
 from align.reports.language import ENGLISH, Language
 from align.reports.remarks import COMPARED, made_comparable, side_notes
-from align.reports.run_series import RunCurve, make_curves
-from align.reports.run_tables import ShownTable, make_table
+from align.reports.reproducing import Block, capture_command
 from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ class Answer:
     word: str
     sentence: str
     finding: int
-    tables: tuple[ShownTable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +67,13 @@ class InspectPage:
     notes: tuple[str, ...]
     answers: tuple[Answer, ...]
     cards: tuple[Card, ...]
-    curves: tuple[RunCurve, ...]
-    tables: tuple[ShownTable, ...]
     facts: tuple[tuple[str, str], ...]
     unseen: tuple[str, ...]
-
-    def under(self, curve: Curve) -> tuple[ShownTable, ...]:
-        """The tables that belong to a curve."""
-        return tuple(table for table in self.tables if table.curve is curve)
-
-    @property
-    def alone(self) -> tuple[ShownTable, ...]:
-        """The tables that have a section of their own."""
-        drawn = {curve.curve for curve in self.curves}
-        return tuple(table for table in self.tables if table.curve not in drawn)
+    reproduce: tuple[Block, ...]
 
 
 def make_inspect_page(result: InspectResult, phrases: Language = ENGLISH) -> InspectPage:
     """The view of an inspection."""
-    tables = tuple(make_table(table, phrases) for table in result.tables)
     return InspectPage(
         role=ROLES[result.verdict],
         verdict=phrases[result.verdict],
@@ -95,16 +82,15 @@ def make_inspect_page(result: InspectResult, phrases: Language = ENGLISH) -> Ins
         device=device_text(result.run, phrases),
         simulated=result.run.simulated,
         steps_line=_steps_line(result, phrases),
-        sentence=visible(result.summary),
+        sentence=visible(phrases.said(result.summary)),
         next_step=_next_step(result, phrases),
         comparable=made_comparable(((None, result.run),), phrases),
         notes=tuple(_notes(result, phrases)),
-        answers=tuple(_answer(reply, result, tables, phrases) for reply in result.replies),
+        answers=tuple(_answer(reply, result, phrases) for reply in result.replies),
         cards=make_cards(result.findings, phrases),
-        curves=make_curves(result, phrases),
-        tables=tables,
         facts=known_facts(result.run, phrases),
         unseen=tuple(_unseen(result, phrases)) or (phrases["unseen_run_none"],),
+        reproduce=tuple(_reproduce(result, phrases)),
     )
 
 
@@ -121,6 +107,14 @@ def _path(result: InspectResult, phrases: Language) -> str:
     return phrases["and_ranks_one" if others == 1 else "and_ranks"].format(path=path, count=wording.count(others))
 
 
+def _reproduce(result: InspectResult, phrases: Language) -> Iterator[Block]:
+    """The commands that made this."""
+    yield Block(phrases["reproduce_inspect"], visible(shlex.join(["align", "inspect", result.paths[0]])))
+    command = capture_command(result.paths[0], result.run)
+    if command:
+        yield Block(phrases["reproduce_run"], visible(command))
+
+
 def _steps_line(result: InspectResult, phrases: Language) -> str:
     """`200 steps, steps 0-2 captured`."""
     steps = len(result.timeline)
@@ -128,7 +122,7 @@ def _steps_line(result: InspectResult, phrases: Language) -> str:
     captured = phrases["run_nothing_captured"]
     if result.captured:
         captured = phrases["run_captured"].format(steps=_captured(result, phrases))
-    return f"{seen}, {captured}" if steps else captured
+    return phrases.clauses((seen, captured)) if steps else captured
 
 
 def _captured(result: InspectResult, phrases: Language) -> str:
@@ -145,26 +139,25 @@ def _next_step(result: InspectResult, phrases: Language) -> str:
     chosen = [finding for finding in result.findings if finding.summary == result.summary]
     chosen += [finding for finding in result.findings if finding.severity is not Severity.NOTE]
     if chosen:
-        return visible(chosen[0].advice)
+        return visible(phrases.said(chosen[0].advice))
     return phrases["inspect_next_unknown"] if result.verdict is Health.UNKNOWN and result.replies else ""
 
 
-def _answer(reply: Reply, result: InspectResult, tables: tuple[ShownTable, ...], phrases: Language) -> Answer:
+def _answer(reply: Reply, result: InspectResult, phrases: Language) -> Answer:
     """What the head or a cause says in the same words is not said again; consequences are folded, and would be lost."""
     number = next((place for place, each in enumerate(result.findings, 1) if each.summary == reply.sentence), 0)
-    sentence = visible(reply.sentence)
+    sentence = visible(phrases.said(reply.sentence))
     if reply.sentence == result.summary:
         sentence = phrases["as_above"]
     elif number and not result.findings[number - 1].explained_by:
         sentence = phrases["as_finding"].format(code=visible(result.findings[number - 1].code))
     return Answer(
-        question=visible(reply.question),
+        question=visible(phrases.word(reply.question)),
         state=reply.state,
         role=REPLY_ROLES[reply.state],
         word=phrases[f"state_{reply.state}"],
         sentence=sentence,
         finding=number,
-        tables=tuple(table for table in tables if table.question == visible(reply.question)),
     )
 
 
@@ -188,10 +181,10 @@ def _unseen(result: InspectResult, phrases: Language) -> Iterator[str]:
     elif len(result.captured) < len(result.timeline):
         yield phrases["unseen_run_steps"].format(steps=_captured(result, phrases))
     if run.phases and not set(run.phases) >= COMPARED:
-        yield phrases["unseen_run_phases"].format(phases=visible(", ".join(run.phases)))
+        yield phrases["unseen_run_phases"].format(phases=visible(phrases.listed(run.phases)))
     if run.detail == Detail.STATS:
         yield phrases["unseen_run_stats"]
     if len(result.paths) < run.world_size:
         count, world = wording.count(len(result.paths)), wording.count(run.world_size)
         yield phrases["unseen_run_ranks"].format(count=count, world=world)
-    yield from (visible(reply.sentence) for reply in result.replies if reply.state is State.UNKNOWN)
+    yield from (visible(phrases.said(reply.sentence)) for reply in result.replies if reply.state is State.UNKNOWN)

@@ -21,6 +21,7 @@ R = TypeVar("R", bound=Result)
 REDACTED = "redacted"
 
 _ADDRESS = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`<>]+")
+_MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}")
 _IPV4 = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])")
 _WINDOWS = re.compile(r"(?<!\w)(?:[A-Za-z]:|\\)\\(?:[^\\\s'\"`<>|:;,()]+\\)*([^\\\s'\"`<>|:;,()]*)")
 _POSIX = re.compile(r"(?<![\w./~)\]-])~?/(?:[^/\s'\"`<>|:;,()]+/)*([^/\s'\"`<>|:;,()]*)")
@@ -50,7 +51,7 @@ def redacted(result: R) -> R:
             text = text.replace(path, name)
         for host in sorted(hosts, key=len, reverse=True):
             text = re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", REDACTED, text)
-        for pattern in (_ADDRESS, _IPV4):
+        for pattern in (_ADDRESS, _MAIL, _IPV4):
             text = pattern.sub(REDACTED, text)
         for pattern in (_WINDOWS, _POSIX):
             text = pattern.sub(lambda found: found[1] or found.group(), text)

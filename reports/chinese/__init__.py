@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from align.reports import phrases
-from align.reports.chinese import acceptance, computing, curves, inspecting, setup, tables, weights, words
+from align.reports.chinese import (
+    accept_oddities,
+    acceptance,
+    computing,
+    curves,
+    inspecting,
+    setup,
+    tables,
+    weights,
+    words,
+)
 from align.reports.chinese.evidence import EVIDENCE, FACTS
 from align.reports.chinese.labels import LABELS
 from align.reports.language import Language
 
 CATALOGUES: Mapping[str, Mapping[str, str]] = {
     "acceptance": acceptance.SENTENCES,
+    "accept_oddities": accept_oddities.SENTENCES,
     "curves": curves.SENTENCES,
     "setup": setup.SENTENCES,
     "computing": computing.SENTENCES,

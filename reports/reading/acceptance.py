@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from align.acceptance_records import Acceptance, AcceptResult, Criterion, PolicyInfo
+from align.acceptance_records import Acceptance, AcceptResult, Criterion, Outcome, PolicyInfo
 from align.curve_records import CurveKind, Curves, Quantity
 from align.records import RunInfo
 from align.reports.reading.values import (
@@ -34,7 +34,7 @@ def read_acceptance(found: Mapping[str, Any]) -> AcceptResult:
     if len(ours.steps) != len(theirs.steps) or not len(ours.steps):
         raise Misread("curves", f"has {len(ours.steps)} and {len(theirs.steps)} steps, not as many of both")
     recorded = mapping(found.get("recorded"), "recorded")
-    return AcceptResult(
+    result = AcceptResult(
         reference=ours,
         candidate=theirs,
         policy=_of(PolicyInfo, found, "policy"),
@@ -54,6 +54,25 @@ def read_acceptance(found: Mapping[str, Any]) -> AcceptResult:
         floors=_of(tuple[str, ...], found, "floors"),
         recorded=(_count(recorded, "reference"), _count(recorded, "candidate")),
     )
+    _check_verdict(result)
+    return result
+
+
+def _check_verdict(result: AcceptResult) -> None:
+    """Raise Misread where the verdict is not that of the criteria, or the steps are not those of the curves."""
+    outcomes = {each.outcome for each in result.criteria if each.required}
+    verdict = Acceptance.PASS if outcomes and Outcome.NOT_MEASURED not in outcomes else Acceptance.UNKNOWN
+    verdict = Acceptance.FAIL if Outcome.FAIL in outcomes else verdict
+    if result.verdict is not verdict:
+        raise Misread("verdict", f"is '{result.verdict}', but the criteria come to '{verdict}'")
+    for run in (result.reference, result.candidate):
+        if len(run.steps) != result.steps or (np.diff(run.steps) <= 0).any():
+            raise Misread("curves", f"are not of {result.steps} rising steps")
+    if result.preliminary is not (result.steps < result.policy.minimum_steps):
+        raise Misread(
+            "preliminary",
+            f"is {str(result.preliminary).lower()}, with {result.steps} steps of {result.policy.minimum_steps}",
+        )
 
 
 def _curves(found: Mapping[str, Any], side: str) -> Curves:
