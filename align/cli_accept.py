@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
+
+from align.errors import UsageError
 
 
 def _show_policy(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
@@ -89,6 +93,26 @@ def accept(ctx: click.Context, /, reference: str, candidate: str, **options: Any
 
     files = ("html_path", "json_path", "junit_path", "markdown_path", "whole", "lang")
     wanted = Wanted(**{name: options.pop(name) for name in files})
+    given = [reference, candidate, *options["floors"], options["ops"], options["policy"]]
+    _keep_apart([path for path in given if path], wanted.paths)
     result = accept_files(reference, candidate, Asked(**options))
     show_acceptance(result, wanted)
     ctx.exit(EXIT_CODES[result.verdict])
+
+
+def _keep_apart(given: Sequence[str], written: Mapping[str, str | None]) -> None:
+    """Raise UsageError where what is written would replace what is read, or one report another."""
+    read = {Path(path).resolve(): path for path in given}
+    taken: dict[Path, str] = {}
+    for option, path in written.items():
+        if path is None or path == "-":
+            continue
+        place = Path(path).resolve()
+        if place in read:
+            raise UsageError(f"Cannot write --{option} to '{path}': that file is read. Name another file.")
+        # A device takes both.
+        if place in taken and (place.is_file() or not place.exists()):
+            raise UsageError(
+                f"Cannot write --{taken[place]} and --{option} to one file, '{path}'. Name a file for each."
+            )
+        taken[place] = option

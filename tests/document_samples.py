@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from align.acceptance import accept, read_policy
-from align.acceptance_records import AcceptResult, Criterion, Limit, Measure, Outcome
+from align.acceptance_records import Acceptance, AcceptResult, Criterion, Limit, Measure, Outcome
 from align.checkpoint_records import CheckpointResult, CheckpointSide, EntryRow
 from align.curve_records import CurveKind, Curves, Quantity
 from align.records import Finding, RunInfo, Severity, Verdict
@@ -96,6 +96,7 @@ def hostile_acceptance() -> AcceptResult:
         result,
         reference=dataclasses.replace(result.reference, path=HOSTILE, taken={Quantity.LOSS: HOSTILE}, notes=(HOSTILE,)),
         policy=dataclasses.replace(result.policy, name=HOSTILE, path=HOSTILE, text=HOSTILE),
+        verdict=Acceptance.FAIL,
         summary=HOSTILE,
         criteria=(bad, *result.criteria),
         deviations=(HOSTILE,),

@@ -534,3 +534,22 @@ def test_reading_changes_nothing_in_the_document() -> None:
 
     assert found == before
     assert again is not result
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("verdict", "pass", "'verdict' is 'pass', but the criteria come to 'fail'"),
+        ("steps", 7, "'curves' are not of 7 rising steps"),
+    ],
+    ids=["verdict", "steps"],
+)
+def test_a_verdict_that_its_criteria_do_not_come_to_is_refused(
+    tmp_path: Path, key: str, value: object, sentence: str
+) -> None:
+    saved = accept_document(ACCEPTANCES["failing"]())
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps({**saved, key: value}), encoding="utf-8")
+    with pytest.raises(ReportError) as found:
+        read_file(str(path))
+    assert str(found.value).startswith(f"Cannot read '{path}': {sentence}. It was changed by hand")

@@ -41,6 +41,14 @@ def first_loss(case: Case, setting: Setting) -> Criterion:
         wording.loss(theirs),
         share(measured),
     )
+    digit = losses.unit * float(np.median(losses.scale)) / float(losses.scale[0])
+    if passed and limit is not None and absolute is None and digit / 2 > limit.value:
+        said = say(
+            "{} The files print no more digits than that, of which the last is {} of the loss.", sentence, share(digit)
+        )
+        return not_measured(
+            setting, Measure.PERCENT, said, say("Print more digits of the loss in both runs."), measured
+        )
     evidence = {"step": int(losses.steps[0]), "reference": ours, "candidate": theirs, "absolute": abs(theirs - ours)}
     found = Found(measured, Measure.PERCENT, sentence, evidence)
     return judged(setting, found, _first_advice(case, losses), passed=passed, remark=remark)

@@ -13,6 +13,7 @@ from align.acceptance.numbers import share
 from align.acceptance.pairing import CurvePair, at_steps, pair_curves
 from align.acceptance.policy import Policy, Setting
 from align.acceptance.scale import Losses, Values, losses_of
+from align.acceptance.together import another_training
 from align.acceptance_records import Limit
 from align.curve_records import Curves, Quantity
 from align.errors import ComparisonError
@@ -104,6 +105,10 @@ def make_case(
     for floor in floors:
         _check_repeat(floor, pair.candidate)
     pairs = [pair_curves(pair.reference, floor) for floor in floors]
+    foreign = [another_training(losses_of(each, policy.smallest)) if each.begins else False for each in pairs]
+    notes = [_foreign_note(floor) for floor, apart in zip(floors, foreign, strict=True) if apart]
+    floors = [floor for floor, apart in zip(floors, foreign, strict=True) if not apart]
+    pairs = [each for each, apart in zip(pairs, foreign, strict=True) if not apart]
     pairs += [
         CurvePair(at_steps(first.candidate, common), at_steps(second.candidate, common), (0, 0))
         for first, second in combinations(pairs, 2)
@@ -111,7 +116,7 @@ def make_case(
     ]
     measured = [losses_of(each, policy.smallest) for each in pairs]
     telling = [place for place, each in enumerate(measured) if len(each) and bool(np.any(each.relative != 0.0))]
-    notes = [_repeat_note(floor, pair, pairs[place], place in telling) for place, floor in enumerate(floors)]
+    notes += [_repeat_note(floor, pair, pairs[place], place in telling) for place, floor in enumerate(floors)]
     return Case(
         policy,
         pair,
@@ -132,6 +137,14 @@ def _check_repeat(floor: Curves, candidate: Curves) -> None:
             f"Cannot take '{floor.path}' as a repeat of the reference: it is the candidate '{candidate.path}', byte by "
             "byte. Give further runs of the reference as --floor."
         )
+
+
+def _foreign_note(floor: Curves) -> str:
+    return say(
+        "{} differs from the reference by more than rounding from the first steps on, and does not go together with "
+        "it: it was trained from other weights or on other batches, is no repeat and was left out.",
+        floor.path,
+    )
 
 
 def _repeat_note(floor: Curves, pair: CurvePair, made: CurvePair, telling: bool) -> str:  # noqa: FBT001

@@ -21,6 +21,7 @@ from align.acceptance.tensors import equal_start, tensors
 from align.acceptance_records import AcceptResult, Criterion
 from align.curve_records import Curves
 from align.records import DiffResult
+from align.sentences import say
 
 CRITERIA: Mapping[str, Callable[[Case, Setting], Criterion]] = {
     "equal-start": equal_start,
@@ -84,7 +85,7 @@ def accept(  # noqa: PLR0913 - what a document bears is given by name
         window=case.losses.window,
         deviations=deviations(case, criteria),
         not_covered=not_covered(case),
-        notes=(*pair.notes, *case.losses.notes, *case.notes, *reference.notes, *candidate.notes),
+        notes=(*pair.notes, *case.losses.notes, *case.notes, *_of_files(reference, candidate)),
         title=title,
         project=project,
         made=extras.made,
@@ -92,3 +93,9 @@ def accept(  # noqa: PLR0913 - what a document bears is given by name
         floors=tuple(floor.path for floor in floors),
         recorded=pair.recorded,
     )
+
+
+def _of_files(reference: Curves, candidate: Curves) -> list[str]:
+    """What reading told, with the file that it is of; one file that was given twice tells it once."""
+    runs = (reference,) if reference.path == candidate.path else (reference, candidate)
+    return [say("{}: {}", run.path, note) for run in runs for note in run.notes]

@@ -13,6 +13,7 @@ from align.acceptance.case import Case, OperatorResult
 from align.acceptance.policy import Setting
 from align.acceptance.telling import Found, judged, not_measured
 from align.acceptance_records import Criterion, Limit, Measure
+from align.curve_files.shown import shown
 from align.errors import CurveError
 from align.sentences import say
 
@@ -32,7 +33,7 @@ AT_MOST = "at most"
 def read_operators(path: str) -> tuple[OperatorResult, ...]:
     """Read a CSV or TSV file with the columns op, ratio and limit, and perhaps dtype and source.
 
-    Raises CurveError for a file that cannot be read and for a row without numbers.
+    Raises CurveError for a file that cannot be read, and for a row without numbers or with a limit that is none.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -43,7 +44,12 @@ def read_operators(path: str) -> tuple[OperatorResult, ...]:
         ) from error
     head, _, _ = text.partition("\n")
     delimiter = max(",;\t", key=head.count)
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise CurveError(
+            f"Cannot read the operators in '{path}': {error}. Write a CSV file with the columns op, ratio and limit."
+        ) from error
     columns = _columns(path, [cell.strip() for cell in rows[0]] if rows else [])
     found = tuple(
         _result(path, columns, number, row) for number, row in enumerate(rows[1:], 2) if any(map(str.strip, row))
@@ -76,13 +82,18 @@ def _result(path: str, columns: Mapping[str, int], number: int, row: Sequence[st
     cells = {column: row[place].strip() if place < len(row) else "" for column, place in columns.items()}
     values = []
     for column in ("ratio", "limit"):
+        place = f"'{shown(cells[column])}' in line {number}, column '{column}',"
         try:
             values.append(float(cells[column]))
         except ValueError as error:
             raise CurveError(
-                f"Cannot read the operators in '{path}': '{cells[column]}' in line {number}, column '{column}', is no "
-                "number. Write numbers such as 1.25."
+                f"Cannot read the operators in '{path}': {place} is no number. Write numbers such as 1.25."
             ) from error
+        # An infinite limit would pass whatever was measured; a ratio that is not finite is beyond every limit.
+        if values[-1] < 0 or (column == "limit" and not math.isfinite(values[-1])):
+            raise CurveError(
+                f"Cannot read the operators in '{path}': {place} is no size. Write numbers from 0 on, such as 1.25."
+            )
     return OperatorResult(cells["op"], cells.get("dtype", ""), values[0], values[1], cells.get("source", ""))
 
 

@@ -9,17 +9,10 @@ import numpy as np
 from align import wording
 from align.acceptance.case import Case
 from align.acceptance.policy import Setting
-from align.acceptance.scale import Losses
-from align.acceptance.statistics import changes, lagged_correlations
 from align.acceptance.telling import Found, judged, longer, not_measured, too_few
+from align.acceptance.together import FEWEST, STRANGE, step_correlations
 from align.acceptance_records import Criterion, Limit, Measure
 from align.sentences import say
-
-FEWEST = 50
-"""With so many steps two unrelated losses are correlated by 0.3 in one pair of fifty, with fewer too often."""
-
-STRANGE = 0.3
-"""Repeats of a run on the same batches go together by more, as healthy pairs do."""
 
 REMAINDER = 0.5
 """A lag explains the candidate better where it leaves less than this share of what no lag leaves unexplained: losses
@@ -35,7 +28,7 @@ def shift(case: Case, setting: Setting) -> Criterion:
     """By how many steps the candidate is behind the reference, by what correlates best."""
     if len(case.losses) < FEWEST:
         return not_measured(setting, Measure.STEP, too_few(len(case.losses), FEWEST), longer(case, FEWEST))
-    found = _correlations(case.losses, int(setting.numbers["lags"]))
+    found = step_correlations(case.losses, int(setting.numbers["lags"]))
     if found is None:
         return _still(setting, Measure.STEP)
     lag = _best(found, setting.numbers["correlation"])
@@ -59,7 +52,7 @@ def data_order(case: Case, setting: Setting) -> Criterion:
     needed = int(setting.numbers["steps"])
     if len(case.losses) < needed:
         return not_measured(setting, Measure.NUMBER, too_few(len(case.losses), needed), longer(case, needed))
-    found = _correlations(case.losses, 0)
+    found = step_correlations(case.losses, 0)
     if found is None:
         return _still(setting, Measure.NUMBER)
     sentence = say("The changes of both losses from step to step have a correlation of {}.", f"{found[0]:.3f}")
@@ -70,7 +63,7 @@ def data_order(case: Case, setting: Setting) -> Criterion:
 def _limit(case: Case, setting: Setting) -> Limit | None:
     """The limit, lowered to half of what repeats of the reference have where that is less: chaos has no order."""
     limit = setting.limited()
-    usual = [found[0] for floor in case.floors if (found := _correlations(floor, 0)) is not None]
+    usual = [found[0] for floor in case.floors if (found := step_correlations(floor, 0)) is not None]
     lowest = min(usual, default=math.inf) / 2
     if limit is None or lowest >= limit.value:
         return limit
@@ -86,22 +79,8 @@ def strange_repeats(case: Case) -> list[str]:
             f"{found[0]:.2f}",
         )
         for floor in case.floors
-        if len(floor) >= FEWEST and (found := _correlations(floor, 0)) is not None and found[0] < STRANGE
+        if len(floor) >= FEWEST and (found := step_correlations(floor, 0)) is not None and found[0] < STRANGE
     ]
-
-
-def _correlations(losses: Losses, lags: int) -> dict[int, float] | None:
-    """The correlation at each lag, None where a loss does not change.
-
-    Where enough steps are not near 0 the others are left out: what is little but noise says nothing of the batches.
-    """
-    if int((~losses.near).sum()) >= FEWEST:
-        losses = losses.only(~losses.near)
-    if len(losses) < 3:  # noqa: PLR2004 - two changes
-        return None
-    ours, theirs = changes(losses.reference, losses.scale), changes(losses.candidate, losses.scale)
-    found = lagged_correlations(ours, theirs, min(lags, len(ours) // 4))
-    return None if math.isnan(found[0]) else found
 
 
 def _best(found: dict[int, float], least: float) -> int:

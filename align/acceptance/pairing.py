@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from align import wording
+from align.acceptance.intervals import Averaged, averaged, spacing
 from align.curve_records import CurveKind, Curves, Quantity
 from align.errors import ComparisonError
 from align.sentences import say
@@ -21,13 +22,15 @@ class CurvePair:
     """Two runs at the steps at which both recorded a loss, in the numbers of the reference.
 
     `recorded` says at how many steps each recorded a loss, `begins` whether the first common step is the first of both,
-    as nearly as they log. `notes` tell of another numbering and of steps left out.
+    as nearly as they log. `unseen` are the steps that were not compared at which the candidate's loss is NaN or Inf,
+    and which it did not skip. `notes` tell of another numbering, of means and of steps left out.
     """
 
     reference: Curves
     candidate: Curves
     recorded: tuple[int, int]
     begins: bool = True
+    unseen: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -47,6 +50,11 @@ def pair_curves(
     shift = 0 if _same_counting(reference, candidate) else numbering_shift(ours.steps, theirs.steps)
     notes = [] if shift == 0 else [_shift_note(reference, candidate, shift)]
     moved = replace(theirs, steps=theirs.steps + shift)
+    means = averaged(ours, moved), averaged(moved, ours)
+    first = min(ours.steps[0], moved.steps[0])
+    lost = moved.steps[moved.nonfinite & ~moved.skipped]
+    recorded = (len(ours.steps), len(theirs.steps))
+    ours, moved = (run if mean is None else mean.curves for run, mean in zip((ours, moved), means, strict=True))
     common = np.intersect1d(ours.steps, moved.steps, assume_unique=True)
     if not len(common):
         raise ComparisonError(
@@ -59,10 +67,11 @@ def pair_curves(
             f"Cannot compare '{reference.path}' and '{candidate.path}' at {_asked(wanted)}: they have "
             f"{_written(common)} in common. Ask for steps within."
         )
-    recorded = (len(ours.steps), len(theirs.steps))
-    notes += _left_out(chosen, recorded)
-    begins = bool(chosen[0] - min(ours.steps[0], moved.steps[0]) <= _spacing(common))
-    return CurvePair(at_steps(ours, chosen), at_steps(moved, chosen), recorded, begins, tuple(notes))
+    notes += _mean_notes(reference, candidate, means)
+    notes += _left_out(chosen, recorded, means)
+    begins = bool(chosen[0] - first <= spacing(common))
+    unseen = tuple(np.setdiff1d(_bounded(lost, wanted), _covered(chosen, means[1])).tolist())
+    return CurvePair(at_steps(ours, chosen), at_steps(moved, chosen), recorded, begins, unseen, tuple(notes))
 
 
 def at_steps(curves: Curves, steps: Steps) -> Curves:
@@ -89,13 +98,8 @@ def _from_zero_and_one(zero: Steps, one: Steps) -> bool:
     if zero[0] != 0 or one[0] < 1:
         return False
     if one[0] == 1:
-        return bool(zero[-1] != one[-1] and _spacing(zero) == _spacing(one))
-    return bool(_spacing(zero) == 1 and _spacing(one) == one[0] and one[-1] == zero[-1] + 1)
-
-
-def _spacing(steps: Steps) -> int:
-    """The usual distance of two neighbours, 1 where there are none."""
-    return int(np.median(np.diff(steps))) if len(steps) > 1 else 1
+        return bool(zero[-1] != one[-1] and spacing(zero) == spacing(one))
+    return bool(spacing(zero) == 1 and spacing(one) == one[0] and one[-1] == zero[-1] + 1)
 
 
 def _same_counting(reference: Curves, candidate: Curves) -> bool:
@@ -142,7 +146,30 @@ def _shift_note(reference: Curves, candidate: Curves, shift: int) -> str:
     )
 
 
-def _left_out(common: Steps, recorded: Sequence[int]) -> list[str]:
+def _covered(chosen: Steps, means: Averaged | None) -> Steps:
+    """The steps that the compared rows stand for."""
+    if means is None:
+        return chosen
+    distance = spacing(chosen) // means.rows
+    return np.unique(np.concatenate([chosen - distance * (back + means.late) for back in range(means.rows)]))
+
+
+def _mean_notes(reference: Curves, candidate: Curves, means: Sequence[Averaged | None]) -> list[str]:
+    """What was averaged, a sentence for the run with the finer log."""
+    sides = ((reference, candidate), (candidate, reference))
+    return [
+        say(
+            "Each loss of {} is a mean over {} rows of {}: it was compared with the mean of these rows.",
+            coarse.path,
+            found.rows,
+            fine.path,
+        )
+        for (fine, coarse), found in zip(sides, means, strict=True)
+        if found is not None
+    ]
+
+
+def _left_out(common: Steps, recorded: Sequence[int], means: Sequence[Averaged | None]) -> list[str]:
     """A note for each run of which not all steps were compared."""
     names = (say("the reference"), say("the candidate"))
     return [
@@ -153,8 +180,8 @@ def _left_out(common: Steps, recorded: Sequence[int]) -> list[str]:
             wording.count(len(common)),
             _written(common),
         )
-        for name, count in zip(names, recorded, strict=True)
-        if count > len(common)
+        for name, count, found in zip(names, recorded, means, strict=True)
+        if count > len(common) * (1 if found is None else found.rows)
     ]
 
 

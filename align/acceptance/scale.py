@@ -23,7 +23,9 @@ from align import wording
 from align.acceptance.numbers import share
 from align.acceptance.pairing import CurvePair
 from align.acceptance.statistics import around, printed_unit, quotients, scatter
+from align.curve_files.shown import shown
 from align.curve_records import Curves, Quantity
+from align.errors import ComparisonError
 from align.sentences import say
 
 Values = NDArray[np.float64]
@@ -37,6 +39,8 @@ HIGH_PERPLEXITY = 100.0
 nothing of its vocabulary has one as large as that, and none is ever below 1."""
 
 PERPLEXITY_NAME = re.compile(r"ppl|perplexity", re.IGNORECASE)
+ALIKE = 0.1
+"""A loss that is the logarithm of a perplexity is nearer to it than this, whatever else is wrong."""
 RANGE = (5.0, 95.0)
 """Percentiles between which the range of a loss of both signs is taken."""
 
@@ -92,10 +96,14 @@ class Losses:
 
 
 def losses_of(pair: CurvePair, smallest: float) -> Losses:
-    """The losses of a pair; `smallest` is the share of the first loss below which no scale goes."""
+    """The losses of a pair; `smallest` is the share of the first loss below which no scale goes.
+
+    Raises ComparisonError where one run holds a perplexity and the other its logarithm.
+    """
     values = [run.columns[Quantity.LOSS] for run in (pair.reference, pair.candidate)]
     kept = np.isfinite(values[0]) & np.isfinite(values[1])
     kept &= ~(pair.reference.nonfinite | pair.candidate.nonfinite)
+    _check_alike(pair, values[0][kept], values[1][kept])
     ours, theirs = (np.clip(one[kept], -LARGEST, LARGEST) for one in values)
     steps = pair.steps[kept]
     window = max(SHORTEST_WINDOW, len(steps) // WINDOW_SHARE)
@@ -113,6 +121,22 @@ def losses_of(pair: CurvePair, smallest: float) -> Losses:
     return _by_itself(ours, theirs, smallest, made)
 
 
+def _check_alike(pair: CurvePair, ours: Values, theirs: Values) -> None:
+    """Raise where the logarithms of one side are the losses of the other: two quantities, and no fault of a device."""
+    for high, low, first, second in (
+        (ours, theirs, pair.reference, pair.candidate),
+        (theirs, ours, pair.candidate, pair.reference),
+    ):
+        if not len(high) or high.min() < 1.0 or low.min() <= 0 or high.max() < HIGH_PERPLEXITY:
+            continue
+        if float(np.median(np.abs(np.log(high) / low - 1.0))) < ALIKE and float(np.median(high / low)) > 1.0 + ALIKE:
+            name, other = (shown(run.taken.get(Quantity.LOSS, "loss")) for run in (first, second))
+            raise ComparisonError(
+                f"Cannot compare '{first.path}' and '{second.path}': '{name}' of the first is a perplexity, and "
+                f"'{other}' of the second is its logarithm. Choose the same quantity of both with --column loss=NAME."
+            )
+
+
 Made = Callable[[Values, Values, Values, NDArray[np.bool_], list[str]], Losses]
 
 
@@ -122,7 +146,14 @@ def _by_itself(ours: Values, theirs: Values, smallest: float, made: Made) -> Los
     least = max(smallest * (abs(float(ours[0])) or size), SMALLEST * size, TINY)
     below = np.abs(ours) < least
     notes = []
-    if below.any() and smallest > 0:
+    if below.any() and smallest > 0 and ours[0] == 0:
+        notes.append(
+            say(
+                "The reference's loss begins at 0: differences are relative to {} where the loss is smaller.",
+                wording.loss(least),
+            )
+        )
+    elif below.any() and smallest > 0:
         notes.append(
             say(
                 "At {} of {} the reference's loss is below {} of its first, {}: differences there are relative to {}.",

@@ -10,6 +10,7 @@ from align import wording
 from align.acceptance.case import Case
 from align.acceptance.numbers import share
 from align.acceptance.order import strange_repeats
+from align.acceptance.unlikely import unlikely
 from align.acceptance_records import Acceptance, Criterion, Outcome
 from align.curve_records import Quantity
 from align.sentences import joined, say
@@ -84,7 +85,7 @@ def deviations(case: Case, criteria: Sequence[Criterion]) -> tuple[str, ...]:
         for criterion in criteria
         if criterion.remark or (criterion.outcome is Outcome.FAIL and not criterion.required)
     ]
-    return (*remarks, *strange_repeats(case), *_rates(case), *_skipped(case))
+    return (*unlikely(case, criteria), *remarks, *strange_repeats(case), *_rates(case), *_skipped(case))
 
 
 def _rates(case: Case) -> list[str]:

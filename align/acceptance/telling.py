@@ -101,6 +101,8 @@ def capture_at(pair: CurvePair, step: int) -> str:
 
 def longer(case: Case, needed: int) -> str:
     """What to do about too few steps."""
+    if not len(case.losses):
+        return say("See what is not finite with `align inspect`.")
     return say(
         "Train both runs longer: for {} logged steps to tell this, for {} to meet the policy.",
         wording.count(needed),
@@ -109,5 +111,9 @@ def longer(case: Case, needed: int) -> str:
 
 
 def too_few(count: int, needed: int) -> str:
-    """Why nothing was measured."""
+    """Why nothing was measured; `count` are the common steps at which both losses are finite."""
+    if count == 0:
+        return say("At no common step are both losses finite: {} such steps are needed.", needed)
+    if count == 1:
+        return say("1 common step is too few to tell: {} are needed.", needed)
     return say("{} are too few to tell: {} are needed.", wording.plural(count, "common step"), needed)

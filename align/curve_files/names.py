@@ -29,24 +29,27 @@ LOSSES: Final = (
     frozenset({
         "loss", "lm_loss", "total_loss", "batch_loss", "step_loss", "loss_step", "iter_loss", "loss_total",
         "samples_loss", "reduced_loss", "language_model_loss", "loss_metrics_global_avg_loss",
+        "损失", "损失值", "训练损失", "训练损失值",
     }),
-    frozenset({"avg_loss", "average_loss", "mean_loss", "loss_avg", "loss_mean", "loss_average"}),
+    frozenset({"avg_loss", "average_loss", "mean_loss", "loss_avg", "loss_mean", "loss_average", "平均损失"}),
 )  # fmt: skip
 """Names of a loss, those of an average after those of the loss itself; any other name with the word comes last."""
 
 STEPS: Final = (
     "global_step", "trainer_global_step", "global_steps", "step", "steps", "iteration", "iterations", "iter", "iters",
     "current_steps", "current_step", "cur_step", "current_iteration", "num_updates", "num_update", "update", "updates",
-    "it", "itr", "batch", "batch_idx", "batches",
+    "it", "itr", "batch", "batch_idx", "batches", "全局步数", "步数", "训练步数", "步", "迭代次数", "迭代步数", "迭代",
 )  # fmt: skip
 """Names of a column of steps, the better ones first."""
 
 _NAMES: Final[dict[Quantity, tuple[str, ...]]] = {
     Quantity.GRADIENT_NORM: (
         "grad_norm", "gradient_norm", "global_grad_norm", "global_gradient_norm", "total_grad_norm", "grads_norm",
-        "gradnorm", "gnorm", "global_norm", "total_norm", "grad_norm_step", "grad_2_0_norm_total", "norm",
+        "gradnorm", "gnorm", "global_norm", "total_norm", "grad_norm_step", "grad_2_0_norm_total", "norm", "梯度范数",
+        "全局梯度范数",
     ),
-    Quantity.LEARNING_RATE: ("learning_rate", "lr", "current_lr", "cur_lr", "lr_0", "learning_rates", "samples_lr"),
+    Quantity.LEARNING_RATE: ("learning_rate", "lr", "current_lr", "cur_lr", "lr_0", "learning_rates", "samples_lr",
+                             "学习率"),
     Quantity.LOSS_SCALE: (
         "loss_scale", "lossscale", "grad_scale", "scaler_scale", "amp_scale", "loss_scaler", "samples_loss_scale",
     ),
@@ -157,6 +160,7 @@ def is_of_use(name: str) -> bool:
     """Whether a column of this name can be taken for anything."""
     return (
         "loss" in words(name)
+        or loss_rank(name) is not None
         or step_rank(name) is not None
         or plain(name) in SKIPPED
         or plain(name) in NAN_ITERATIONS

@@ -43,6 +43,9 @@ def read_curves(path: str, columns: Mapping[Quantity, str] | None = None) -> Cur
     holds no loss, or more than one, CaptureFileError for a capture that is damaged.
     """
     asked = dict(columns or {})
+    if not path:
+        message = "Cannot read a run: the name of the file is empty. Name a file."
+        raise CurveError(message)
     files = _files(path)
     head = head_of(files[0])
     if not head:
@@ -134,10 +137,18 @@ def _json_reader(text: str, lines: list[str]) -> Reader | None:
     filled = [line for line in lines if line.strip()]
     parsed = sum(_is_object(line) for line in filled)
     if parsed and parsed >= _JSON_SHARE * len(filled):
-        return _read_lines if parsed > 1 or not HISTORY.search(text) else _read_history
+        if parsed > 1:
+            return _read_lines
+        return _read_history if HISTORY.search(text) else _reader_of_one(filled)
     if not re.match(r'\s*\{\s*(?:"|\})', text):
         return None
     return _read_history if HISTORY.search(text) else _read_documents
+
+
+def _reader_of_one(filled: list[str]) -> Reader:
+    """How to read a single object on a line of its own: it is a row, or holds lists of rows or columns."""
+    held = [value for line in filled if _is_object(line) for value in json.loads(line).values()]
+    return _read_documents if any(isinstance(value, (list, dict)) for value in held) else _read_lines
 
 
 def _is_object(line: str) -> bool:

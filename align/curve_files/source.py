@@ -176,7 +176,10 @@ def head_of(path: Path) -> bytes:
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding of a text, by its mark or its zero bytes; UTF-8 where nothing says otherwise."""
+    """The encoding of a text, by its mark or its zero bytes; UTF-8 where nothing says otherwise.
+
+    What is not UTF-8 and is the encoding of China is taken for that, as Excel writes CSV files there.
+    """
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -189,4 +192,13 @@ def encoding_of(head: bytes) -> str:
             return "utf-16-le"
         if even > 0.8 * len(sample) / 2 and odd < 0.2 * len(sample) / 2:
             return "utf-16-be"
-    return "utf-8-sig"
+    return "utf-8-sig" if _decodes(head, "utf-8") or not _decodes(head, "gb18030") else "gb18030"
+
+
+def _decodes(head: bytes, encoding: str) -> bool:
+    """Whether bytes are text in this encoding; the last letter may be cut."""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -21,7 +21,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     # align/acceptance/scale.py
     "The reference's loss begins at 0: differences are relative to {} where the loss is smaller.": (
-        "标杆侧的 loss 自 0 开始：loss 小于 {0} 处，误差相对于 {0} 计算。"
+        "标杆侧的 loss 自 0 开始：loss 较小处，误差相对于 {} 计算。"
     ),
     # align/acceptance/telling.py
     "At no common step are both losses finite: {} such steps are needed.": (

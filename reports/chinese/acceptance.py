@@ -46,6 +46,9 @@ SENTENCES: Mapping[str, str] = {
     ("The mean relative difference of the loss is {} ({} in absolute numbers), the largest {} at step {}."): (
         "loss 的平均相对误差为 {}（绝对值 {}），最大为 {}，在第 {} 步。"
     ),
+    " That is within the limit, but {} what repeats of the reference differ by: rounding does not explain it.": (
+        "该值在限值以内，但为标杆重复运行之间差异的 {}，无法用舍入解释。"
+    ),
     "The worst {} are {}-{}: there the candidate's loss is {} on average.": (
         "最差的 {}为第 {}–{} 步：其间待比对侧的 loss 平均{}。"
     ),

@@ -43,6 +43,8 @@ SMALL = 9
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.6))
 LARGEST_PLAIN_TICK = 1e5
+MOST_DIGITS = 15
+"""More a float64 does not hold."""
 SMALLEST_PLAIN_TICK = 1e-3
 HEAD = r'<svg viewBox="\1" aria-hidden="true" focusable="false">'
 
@@ -116,6 +118,22 @@ def short_number(value: float) -> str:
         return f"{value:g}"
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def number_axis(axes: Any) -> None:
+    """A linear axis of values with at most six labels, each with as many digits as tell it from the others."""
+    axis = axes.yaxis
+    axis.get_major_locator().set_params(nbins=6)
+    axis.set_major_formatter(lambda value, _: apart(value, axis.get_majorticklocs()))
+
+
+def apart(value: float, ticks: Sequence[float]) -> str:
+    """A tick among others: `1.00002` and `1.000025` where five digits would be the same."""
+    different = len(set(ticks))
+    if len({short_number(tick) for tick in ticks}) == different:
+        return short_number(value)
+    known = (digits for digits in range(6, MOST_DIGITS) if len({f"{tick:.{digits}g}" for tick in ticks}) == different)
+    return f"{value:.{next(known, MOST_DIGITS)}g}"
 
 
 def power_of_two(value: float) -> str:

@@ -20,6 +20,7 @@ from align.reports.figures.canvas import (
     REFERENCE,
     drawing,
     logarithmic,
+    number_axis,
     short_number,
     stacked,
     step_axis,
@@ -134,8 +135,7 @@ def draw_pair(axes: Any, course: Course) -> None:
     if course.name == "gradient_norm" and min(spread, default=0.0) > 0 and max(spread) > FAR_APART:
         logarithmic(axes)
     else:
-        axes.yaxis.set_major_formatter(lambda value, _: short_number(value))
-        axes.yaxis.get_major_locator().set_params(nbins=6)
+        number_axis(axes)
 
 
 def draw_difference(axes: Any, differences: Line) -> None:

@@ -12,7 +12,7 @@ starters.push(() => {
     const option = stepField.appendChild(make("option", "", stepText(step)));
     option.value = step;
   }
-  const begin = Number(remembered("step") || (data.first >= 0 ? records.step[data.first] : Array.from(records.starts.keys()).find((step) => step !== data.initStep)));
+  const begin = Number(remembered("step") || (data.focus >= 0 ? records.step[data.focus] : Array.from(records.starts.keys()).find((step) => step !== data.initStep)));
   stepField.value = records.starts.has(begin) ? begin : Array.from(records.starts.keys())[0];
 
   function relative() { return measureField.value === "relative"; }

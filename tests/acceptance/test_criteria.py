@@ -467,6 +467,10 @@ def test_the_candidate_is_no_repeat_of_the_reference() -> None:
 def test_a_repeat_of_another_training_is_told() -> None:
     other = pair(seed=5)[0]
     result = judge(REFERENCE, HEALTHY, floors=[run(other, "other.csv")])
+    assert result.notes[0].startswith("other.csv differs from the reference by more than rounding from the first steps")
+    assert of(result, "mean-error").limit == of(judge(REFERENCE, HEALTHY), "mean-error").limit
+    begun_alike = np.concatenate([REFERENCE[:5], other[5:]])
+    result = judge(REFERENCE, HEALTHY, floors=[run(begun_alike, "other.csv")])
     (told,) = [each for each in result.deviations if "repeat's loss" in each]
     assert told.endswith(" with those of the reference: was it trained on the same batches?")
 
@@ -498,7 +502,9 @@ def test_chaos_among_repeats_lowers_the_correlation_that_is_asked_for() -> None:
     random = np.random.default_rng(5)
     plain = np.full(COUNT, 2.0)
     common = 0.1 * random.standard_normal(COUNT)
-    runs = [plain + 0.4 * common + 0.1 * random.standard_normal(COUNT) for _ in range(4)]
+    # Chaos begins alike.
+    apart = np.where(np.arange(COUNT) < 5, 0.0, 0.1)
+    runs = [plain + 0.4 * common + apart * random.standard_normal(COUNT) for _ in range(4)]
     policy = with_limit("data-order", limit=0.5)
     assert of(judge(runs[0], runs[1], policy), "data-order").outcome is Outcome.FAIL
     floors = [run(side, f"{number}.csv") for number, side in enumerate(runs[2:])]

@@ -15,9 +15,10 @@ from align.acceptance.policy_keys import FORMS
 from align.cli_accept import accept
 from align.curve_records import Quantity
 from align.reports.accept_phrases import CHINESE, ENGLISH
-from align.reports.chinese.acceptance import SENTENCES
+from align.reports.chinese import accept_oddities, acceptance
 from scripts.write_criteria import PAGE, page
 
+SENTENCES = {**acceptance.SENTENCES, **accept_oddities.SENTENCES}
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [*sorted((ROOT / "align" / "acceptance").glob("*.py")), ROOT / "align" / "accepting.py"]
 

@@ -133,3 +133,11 @@ def test_what_json_writes_is_read(losses: list[float | None], first: int, tmp_pa
         curves = read(tmp_path, text)
         assert steps(curves) == [row["step"] for row in expected]
         assert curves.columns[Quantity.LOSS].tolist() == [row["loss"] for row in expected]
+
+
+def test_an_object_of_lists_on_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text('{"step": [0, 1, 2], "loss": [3.0, 2.5, NaN], "lr": [1, 1, 1]}', encoding="utf-8")
+    curves = read_curves(str(path))
+    assert curves.steps.tolist() == [0, 1, 2]
+    assert curves.nonfinite.tolist() == [False, False, True]
