@@ -59,8 +59,6 @@ def accept_files(reference: str, candidate: str, asked: Asked) -> AcceptResult:
 
 def compared(runs: tuple[Curves, Curves], floors: Sequence[str], policy: Policy) -> tuple[DiffResult | None, str]:
     """The comparison of two captures, or why there is none; no reason where a run is no capture."""
-    if not (policy.setting("tensors") or policy.setting("equal-start")):
-        return None, ""
     if any(run.kind is not CurveKind.CAPTURE for run in runs):
         return None, ""
     for run, side in zip(runs, SIDES, strict=True):

@@ -106,6 +106,9 @@ def _pictures(result: DiffResult, phrases: Language) -> dict[str, Any]:
 def _largest_difference(result: DiffResult, phrases: Language) -> str:
     """Where the losses lie furthest apart: curves that differ little look like one."""
     reference = {row.step: row.loss for row in result.reference_timeline}
+    if any(row.nonfinite for row in (*result.reference_timeline, *result.candidate_timeline)):
+        # The sentence of the figure tells of them; that all other losses are equal is no comfort.
+        return ""
     apart = [(row.loss - reference.get(row.step, math.nan), row.step) for row in result.candidate_timeline]
     known = [entry for entry in apart if math.isfinite(entry[0])]
     if not known:

@@ -106,7 +106,8 @@ def _levels(result: InspectResult, known: Sequence[tuple[int, float]]) -> tuple[
 
 
 def _value(row: TimelineRow, which: Curve) -> float:
-    if which is Curve.GRADIENT_NORM and math.isnan(row.gradient_norm):
+    if which is Curve.GRADIENT_NORM and not math.isnan(row.clip_norm):
+        # Behind the clipping all norms are the limit.
         return row.clip_norm
     value: float = getattr(row, which.value)
     return value

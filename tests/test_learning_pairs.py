@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from numpy.typing import NDArray
 
 from align.capture_file import open_capture
 from align.curves import compare_curves
-from align.records import INIT_STEP, DiffResult, Severity, TimelineRow
+from align.records import INIT_STEP, DiffResult, Severity, TimelineRow, Verdict
 from tests.builders import diff_files, write_capture
 from tests.learning_runs import curve, falling
 from tests.numpy_run import make
@@ -145,3 +148,47 @@ def test_a_comparison_says_the_same_in_another_unit(seed: int, factor: float, po
     assert one == other
     assert one is not None
     assert one.largest <= abs(factor - 1.0) + 1e-12
+
+
+def test_a_loss_that_is_lost_later_stands_on_top(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    ours = curve(falling(24))
+    theirs = [replace(row, loss=math.nan, nonfinite=True) if row.step >= 6 else row for row in ours]
+
+    result = compared(pair, tmp_path, ours, theirs)
+
+    summary = (
+        "What was captured agrees (step 0), but the loss of the candidate is not finite in step 6, where that of the "
+        f"reference is {ours[6].loss:.4f}."
+    )
+    assert (result.verdict, result.summary) == (Verdict.ALIGNED, summary)
+    assert curves_told(result) == [("loss-diverges", Severity.WARNING, summary)]
+    assert result.findings[0].advice == (
+        f"`align inspect {result.candidate_path}` tells what it knows of the NaN or Inf. Capture both runs with "
+        "`align capture --steps 5:7` and compare again."
+    )
+
+
+@pytest.mark.parametrize("change", [{"skipped": True, "nonfinite": True, "loss": math.inf}, {"loss": math.nan}])
+def test_a_skipped_step_and_a_loss_not_recorded_are_not_lost(
+    pair: tuple[Path, Path], tmp_path: Path, change: dict[str, Any]
+) -> None:
+    ours = curve(falling(24))
+    theirs = [replace(row, **change) if row.step == 6 else row for row in ours]
+
+    result = compared(pair, tmp_path, ours, theirs)
+
+    assert curves_told(result) == []
+    assert result.summary.startswith("Aligned: ")
+
+
+def test_a_rate_that_changes_later_stands_on_top(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    ours = [replace(row, learning_rate=1e-3) for row in curve(falling(24))]
+    theirs = [replace(row, learning_rate=1e-2) if row.step >= 8 else row for row in ours]
+
+    result = compared(pair, tmp_path, ours, theirs)
+
+    assert result.verdict is Verdict.ALIGNED
+    assert result.summary == (
+        "What was captured agrees (step 0), but the learning rate of step 8 is 0.001 in the reference and 0.01 in the "
+        "candidate."
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from align import __version__
+import numpy as np
+
+from align import __version__, wording
 from align.acceptance.beginning import early_window, first_loss
 from align.acceptance.case import Case, OperatorResult, make_case
 from align.acceptance.events import non_finite, spike_count
@@ -17,8 +19,9 @@ from align.acceptance.pairing import pair_curves
 from align.acceptance.policy import Policy, Setting
 from align.acceptance.speed import step_time, tokens_per_second
 from align.acceptance.summary import deviations, not_covered, summary_of, verdict_of
+from align.acceptance.telling import not_measured
 from align.acceptance.tensors import equal_start, tensors
-from align.acceptance_records import AcceptResult, Criterion
+from align.acceptance_records import AcceptResult, Criterion, Outcome
 from align.curve_records import Curves
 from align.records import DiffResult
 from align.sentences import say
@@ -41,6 +44,10 @@ CRITERIA: Mapping[str, Callable[[Case, Setting], Criterion]] = {
     "step-time": step_time,
     "tokens-per-second": tokens_per_second,
 }
+
+
+OF_ALL_STEPS = frozenset({"spikes", "divergence", "mean-error", "worst-window", "bias", "gradient-norm"})
+"""Criteria that speak of the whole run, and of none of which a part is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ def accept(  # noqa: PLR0913 - what a document bears is given by name
     pair = pair_curves(reference, candidate, extras.steps)
     measured = None if extras.operators is None else tuple(extras.operators)
     case = make_case(policy, pair, floors, diff=diff, undiffed=extras.undiffed, operators=measured)
-    criteria = tuple(CRITERIA[setting.code](case, setting) for setting in policy.settings)
+    criteria = tuple(_whole(case, setting, CRITERIA[setting.code](case, setting)) for setting in policy.settings)
     verdict = verdict_of(criteria)
     return AcceptResult(
         reference=pair.reference,
@@ -92,6 +99,25 @@ def accept(  # noqa: PLR0913 - what a document bears is given by name
         align_version=__version__,
         floors=tuple(floor.path for floor in floors),
         recorded=pair.recorded,
+    )
+
+
+def _whole(case: Case, setting: Setting, criterion: Criterion) -> Criterion:
+    """The criterion; not measured where it passes on what NaN and Inf have left of the candidate's losses."""
+    lost = case.pair.candidate.nonfinite & ~case.pair.reference.nonfinite & ~case.pair.candidate.skipped
+    if setting.code not in OF_ALL_STEPS or criterion.outcome is not Outcome.PASS or not lost.any():
+        return criterion
+    first = int(case.pair.steps[int(np.argmax(lost))])
+    return not_measured(
+        setting,
+        criterion.measure,
+        say(
+            "{} of {} of the candidate have no finite loss, the first of them step {}: what remains tells nothing.",
+            wording.count(int(lost.sum())),
+            wording.plural(len(lost), "step"),
+            first,
+        ),
+        say("See what is not finite with `align inspect`."),
     )
 
 

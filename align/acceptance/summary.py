@@ -13,7 +13,10 @@ from align.acceptance.order import strange_repeats
 from align.acceptance.unlikely import unlikely
 from align.acceptance_records import Acceptance, Criterion, Outcome
 from align.curve_records import Quantity
+from align.records import Verdict
 from align.sentences import joined, say
+
+OF_TENSORS = frozenset({"equal-start", "tensors"})
 
 SAME_RATE = 1e-3
 """Learning rates that differ by less are the same, printed with few digits."""
@@ -30,7 +33,7 @@ def verdict_of(criteria: Sequence[Criterion]) -> Acceptance:
 def summary_of(case: Case, verdict: Acceptance, criteria: Sequence[Criterion]) -> str:
     """The sentence that stands above everything."""
     required = [criterion for criterion in criteria if criterion.required]
-    failed = [criterion for criterion in required if criterion.outcome is Outcome.FAIL]
+    failed = sorted((criterion for criterion in required if criterion.outcome is Outcome.FAIL), key=_says_why)
     if failed:
         return say(
             "Missed: {} of {}. First: {}",
@@ -49,7 +52,8 @@ def summary_of(case: Case, verdict: Acceptance, criteria: Sequence[Criterion]) -
             first.sentence,
             first.advice,
         )
-    return say(
+    remarks = len(deviations(case, criteria))
+    met = say(
         "Met: {} of {}; {} not measured. The candidate follows the reference over {}, with a mean relative difference "
         "of the loss of {}.",
         wording.count(len(required)),
@@ -58,6 +62,14 @@ def summary_of(case: Case, verdict: Acceptance, criteria: Sequence[Criterion]) -
         wording.plural(len(case.pair.steps), "step"),
         share(float(np.abs(case.losses.relative).mean())),
     )
+    if not remarks:
+        return met
+    return met + say(" Read the {} below before you sign.", wording.plural(remarks, "remark"))
+
+
+def _says_why(criterion: Criterion) -> bool:
+    """A key that puts what tensors tell before what curves tell: they name the place."""
+    return criterion.code not in OF_TENSORS
 
 
 def not_covered(case: Case) -> tuple[str, ...]:
@@ -85,7 +97,16 @@ def deviations(case: Case, criteria: Sequence[Criterion]) -> tuple[str, ...]:
         for criterion in criteria
         if criterion.remark or (criterion.outcome is Outcome.FAIL and not criterion.required)
     ]
-    return (*unlikely(case, criteria), *remarks, *strange_repeats(case), *_rates(case), *_skipped(case))
+    parted = _unasked_tensors(case, criteria)
+    return (*parted, *unlikely(case, criteria), *remarks, *strange_repeats(case), *_rates(case), *_skipped(case))
+
+
+def _unasked_tensors(case: Case, criteria: Sequence[Criterion]) -> list[str]:
+    """A word where the tensors of both captures part, and the policy does not ask."""
+    asked = any(criterion.code in OF_TENSORS for criterion in criteria)
+    if asked or case.diff is None or case.diff.verdict is not Verdict.DIVERGED:
+        return []
+    return [say("The policy asks for no tensors, but those that were captured differ. {}", case.diff.summary)]
 
 
 def _rates(case: Case) -> list[str]:

@@ -27,9 +27,9 @@ def met(measured: float, limit: Limit) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A measurement: the number, how it is written, what it says, and what else belongs to it."""
+    """A measurement: the number (None where it is no number), how it is written, what it says, what belongs to it."""
 
-    measured: float
+    measured: float | None
     measure: Measure
     sentence: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +45,7 @@ def judged(
     """
     limit = setting.limited() if limit is None else limit
     if passed is None:
-        passed = limit is None or met(found.measured, limit)
+        passed = limit is None or (found.measured is not None and met(found.measured, limit))
     return Criterion(
         code=setting.code,
         outcome=Outcome.PASS if passed else Outcome.FAIL,

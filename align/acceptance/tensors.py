@@ -65,9 +65,11 @@ def tensors(case: Case, setting: Setting) -> Criterion:
             wording.count(len(diff.comparisons)),
         )
         return judged(setting, Found(largest, Measure.TIMES, sentence), passed=True)
+    # A tensor that is not finite, missing or of another shape has no distance.
     times = first.times_floor if first is not None else None
     labels = [finding.label for finding in diff.findings[:SHOWN]]
-    found = Found(math.inf if times is None else times, Measure.TIMES, diff.summary, {"findings": labels})
+    measured = times if times is not None and math.isfinite(times) else None
+    found = Found(measured, Measure.TIMES, diff.summary, {"findings": labels})
     return judged(setting, found, _first_advice(diff), passed=False)
 
 

@@ -11,6 +11,9 @@ from align.exponents import exponents_of_pairs, skipped_steps
 from align.records import DiffResult, Finding, Severity, Verdict
 from align.sentences import say
 
+OF_LATER_STEPS = frozenset({"loss-diverges", "learning-rate-differs"})
+"""Labels of what timelines tell of steps that were not captured."""
+
 __all__ = ["diagnose", "inspect", "job_rule", "rule", "run_rule"]
 
 
@@ -42,6 +45,13 @@ def diagnose(walk: Walk) -> DiffResult:
     )
 
 
+def _later(walk: Walk, findings: tuple[Finding, ...]) -> str:
+    """What is known of steps behind those that were captured, and may not stand below "aligned"; else empty."""
+    end = max(walk.steps, default=-1)
+    later = (each for each in findings if each.severity is Severity.WARNING and each.label in OF_LATER_STEPS)
+    return next((each.summary for each in later if each.where.step is not None and each.where.step > end), "")
+
+
 def _verdict(walk: Walk) -> Verdict:
     """Diverged with a first difference; aligned where enough was judged and agrees."""
     if walk.first is not None:
@@ -55,7 +65,7 @@ def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:
     if first is None:
         agreement = next((finding.summary for finding in findings if finding.label == "within-noise"), "Aligned.")
         if _verdict(walk) is Verdict.ALIGNED:
-            return agreement
+            return _later(walk, findings) or agreement
         share = say("only {}", wording.percent(walk.judged_share)) if walk.judged_share else say("none")
         steps = wording.steps(walk.steps)
         return say(

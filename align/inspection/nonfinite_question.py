@@ -9,8 +9,10 @@ from align.inspection.inspection import Inspection
 from align.inspection.lacking import lacking
 from align.inspection.nonfinite import Start
 from align.inspection.nonfinite_kind import SHORT
+from align.inspection.view import RunView
 from align.records import INIT_STEP, Phase, Reply, State
 from align.sentences import joined, say
+from align.tolerance import PRECISIONS
 
 FINITE, HEADROOM = "finite numbers", "headroom"
 
@@ -58,6 +60,9 @@ def headroom(inspection: Inspection) -> Reply:
     if why:
         return Reply(HEADROOM, State.UNKNOWN, say("How near numbers come to their limit cannot be told: {}", why))
     found = [one for one in inspection.headrooms if one.precision.largest < SHORT or one.is_little]
+    if not found and _is_short(view):
+        why = say("every output in a short format is not finite in some step.")
+        return Reply(HEADROOM, State.UNKNOWN, say("How near numbers come to their limit cannot be told: {}", why))
     if not found:
         return Reply(HEADROOM, State.ABSENT, "No module computes in a format of a short range.")
     first = found[0]
@@ -136,3 +141,9 @@ def _meant(number: int) -> str:
         return ""
     verb = "does" if number == 1 else "do"
     return say("; {} with -Inf, Inf or NaN {} no harm, as masks do none", wording.plural(number, "other tensor"), verb)
+
+
+def _is_short(view: RunView) -> bool:
+    """Whether any output is in a format of a short range."""
+    records = (record for number in view.steps for record in view.step(number).by_phase[Phase.FORWARD])
+    return any(record.dtype in PRECISIONS and PRECISIONS[record.dtype].largest < SHORT for record in records)

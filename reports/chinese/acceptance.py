@@ -49,6 +49,15 @@ SENTENCES: Mapping[str, str] = {
     " That is within the limit, but {} what repeats of the reference differ by: rounding does not explain it.": (
         "该值在限值以内，但为标杆重复运行之间差异的 {}，无法用舍入解释。"
     ),
+    "{} of {} of the candidate have no finite loss, the first of them step {}: what remains tells nothing.": (
+        "待比对侧的 {1} 中有 {0} 步的 loss 非有限值，首个为第 {2} 步：其余部分不足以判断。"
+    ),
+    "The policy asks for no tensors, but those that were captured differ. {}": (
+        "该策略不涉及张量，但已采集的张量存在差异。{}"
+    ),
+    " Read the {} below before you sign.": "签字前请阅读下方的 {}。",
+    "{} remark": "{} 条说明",
+    "{} remarks": "{} 条说明",
     "The worst {} are {}-{}: there the candidate's loss is {} on average.": (
         "最差的 {}为第 {}–{} 步：其间待比对侧的 loss 平均{}。"
     ),

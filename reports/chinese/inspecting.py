@@ -860,6 +860,7 @@ SENTENCES: Mapping[str, str] = {
         "Whether all numbers are finite cannot be told: neither losses nor gradients nor parameters were captured; "
         "capture without --phases."
     ): "无法判断所有数值是否有限：loss、梯度与参数均未采集；请去掉 --phases 采集。",
+    "every output in a short format is not finite in some step.": "所有短格式的输出都在某一步出现非有限值。",
     "How near numbers come to their limit cannot be told: {}": "无法判断数值与上限的接近程度：{}",
     "No module computes in a format of a short range.": "没有模块以范围较窄的格式计算。",
     "{} {} reaches {}, {} of the limit of {}.": "{0} {1} 达到 {2}，为 {4} 上限的 {3}。",

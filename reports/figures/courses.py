@@ -68,8 +68,8 @@ def _line(rows: Sequence[TimelineRow], value: Callable[[TimelineRow], float], *,
 
 
 def norm_of(row: TimelineRow) -> float:
-    """The gradient norm of a step, that found in clipping where no other is known."""
-    return row.clip_norm if math.isnan(row.gradient_norm) else row.gradient_norm
+    """The gradient norm of a step, before clipping where the run clips: behind it all norms are the limit."""
+    return row.gradient_norm if math.isnan(row.clip_norm) else row.clip_norm
 
 
 def course_sentence(course: Course, differences: Line, phrases: Language) -> str:

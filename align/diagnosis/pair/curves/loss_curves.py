@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from align import wording
 from align.comparison import Walk
-from align.curves import CurveComparison, compare_curves
+from align.curves import CurveComparison, compare_curves, first_lost
 from align.diagnosis.registry import rule
 from align.records import Finding, Place, Severity
 from align.sentences import say
@@ -27,7 +27,11 @@ def uncaptured(walk: Walk) -> CurveComparison | None:
 
 @rule(CODE, LABEL, rank=70)
 def find(walk: Walk) -> Iterator[Finding]:
-    """The step from which on the mean loss of the candidate stays away from that of the reference."""
+    """Where only the candidate's loss is not finite, or its mean stays away from that of the reference."""
+    lost = first_lost(walk.reference_timeline, walk.candidate_timeline) if walk.first is None else None
+    if lost is not None:
+        yield _lost(walk, *lost)
+        return
     curves = uncaptured(walk)
     if curves is None or curves.apart is None:
         return
@@ -56,4 +60,29 @@ def find(walk: Walk) -> Iterator[Finding]:
         Place(step=curves.apart, phase="loss", name="loss"),
         {"last": curves.last, "largest": curves.largest, "steps": curves.count},
         {"step": curves.apart, "last": curves.last},
+    )
+
+
+def _lost(walk: Walk, step: int, loss: float) -> Finding:
+    return Finding(
+        CODE,
+        LABEL,
+        Severity.WARNING,
+        say(
+            "What was captured agrees ({}), but the loss of the candidate is not finite in {}, where that of the "
+            "reference is {}.",
+            wording.steps(walk.steps),
+            wording.step(step),
+            wording.loss(loss),
+        ),
+        say(
+            "`align inspect {}` tells what it knows of the NaN or Inf. Capture both runs with "
+            "`align capture --steps {}:{}` and compare again.",
+            walk.candidate_path,
+            max(0, step - 1),
+            step + 1,
+        ),
+        Place(step=step, phase="loss", name="loss"),
+        {"step": step, "reference": loss},
+        {"step": step},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from align import wording
@@ -10,7 +10,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.hyperparameters import RATE
-from align.records import Finding, Place, Severity
+from align.records import Finding, Place, Severity, TimelineRow
 from align.schedules import ScheduleKind, schedule_between
 from align.sentences import say
 from align.updates import differing_learning_rates
@@ -31,6 +31,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     found.update(_of_all_parameters(walk))
     differing = {step: rates for step, rates in found.items() if rates is not None}
     if not differing:
+        yield from _later(walk, ours, theirs)
         return
     step, rates = next(iter(differing.items()))
     told = [f"{rate:.6g}" for rate in rates]
@@ -52,6 +53,34 @@ def find(walk: Walk) -> Iterator[Finding]:
         {"learning_rates": {str(step): list(pair) for step, pair in differing.items()}, **_evidence(walk)},
         {"step": step, "reference": rates[0], "candidate": rates[1]},
     )
+
+
+def _later(walk: Walk, ours: Mapping[int, TimelineRow], theirs: Mapping[int, TimelineRow]) -> Iterator[Finding]:
+    """Rates that differ in steps only that were not captured, where all that was captured agrees."""
+    if walk.first is not None:
+        return
+    for step in sorted(ours.keys() & theirs.keys()):
+        rates = differing_learning_rates(ours[step], theirs[step])
+        if rates is not None:
+            yield Finding(
+                CODE,
+                LABEL,
+                Severity.WARNING,
+                say(
+                    "What was captured agrees ({}), but the learning rate of {} is {} in the reference and {} in the "
+                    "candidate.",
+                    wording.steps(walk.steps),
+                    wording.step(step),
+                    f"{rates[0]:.6g}",
+                    f"{rates[1]:.6g}",
+                )
+                + _schedule(walk),
+                "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
+                Place(step=step, phase="optimizer"),
+                {"learning_rates": {str(step): list(rates)}, **_evidence(walk)},
+                {"step": step, "reference": rates[0], "candidate": rates[1]},
+            )
+            return
 
 
 def _schedule(walk: Walk) -> str:
