@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from align.records import InspectResult
 
-MARKS = {State.GOOD: "ok", State.ODD: "!", State.BAD: "BAD", State.UNKNOWN: "?", State.ABSENT: "-"}
 MARK_STYLES = {
     State.GOOD: "",
     State.ODD: STYLES["warning"],
@@ -69,7 +68,8 @@ def _questions(answers: Sequence[Answer], phrases: Language, screen: Screen) -> 
     yield phrases["questions"], "bold"
     asked = [answer for answer in answers if screen.whole or answer.state is not State.ABSENT]
     size = min(QUESTION_WIDTH, max((width(answer.question) for answer in asked), default=0))
-    entries = [list(_entry(answer, size, screen)) for answer in asked]
+    marks = _marks(phrases)
+    entries = [list(_entry(answer, marks[answer.state], size, screen)) for answer in asked]
     if not screen.whole:
         forms = [
             [entry] if answer.state in {State.ODD, State.BAD} else [_cut(entry, screen), entry]
@@ -81,13 +81,21 @@ def _questions(answers: Sequence[Answer], phrases: Language, screen: Screen) -> 
     absent = [answer.question for answer in answers if answer.state is State.ABSENT and not screen.whole]
     if absent:
         sentence = phrases["questions_absent"].format(questions=joined(", ", absent))
-        yield from wrapped(sentence, screen.width, " " * 7, first=f"  {MARKS[State.ABSENT]:<3}  ")
+        begin = f"  {marks[State.ABSENT]}  "
+        yield from wrapped(sentence, screen.width, " " * width(begin), first=begin)
 
 
-def _entry(answer: Answer, size: int, screen: Screen) -> Iterator[Line]:
-    first = f"  {MARKS[answer.state]:<3}  {padded(answer.question, size)}  "
+def _marks(phrases: Language) -> dict[State, str]:
+    """The word or sign of each state, all of one width."""
+    marks = {state: phrases[f"mark_{state}"] for state in State}
+    widest = max(map(width, marks.values()))
+    return {state: padded(mark, widest) for state, mark in marks.items()}
+
+
+def _entry(answer: Answer, mark: str, size: int, screen: Screen) -> Iterator[Line]:
+    first = f"  {mark}  {padded(answer.question, size)}  "
     style = MARK_STYLES[answer.state]
-    yield from wrapped(answer.sentence, screen.width, " " * (size + 9), style, first=first)
+    yield from wrapped(answer.sentence, screen.width, " " * width(first), style, first=first)
 
 
 def _cut(entry: Sequence[Line], screen: Screen) -> list[Line]:

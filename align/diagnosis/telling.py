@@ -150,6 +150,8 @@ def maker(suspect: Suspect, users: Sequence[str] = ()) -> str:
         return "code that was not captured"
     if key.phase is Phase.UPDATE:
         return "the code between backward and the optimizer"
+    if key.phase is Phase.PARAM:
+        return "the update of the optimizer"
     if key.phase is Phase.BACKWARD:
         return say("the backward of {}", code_of(suspect, users))
     return code_of(suspect)

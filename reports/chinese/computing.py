@@ -620,10 +620,14 @@ SENTENCES: Mapping[str, str] = {
         "completely. {}"
     ): "在 {} 中查找 0/0、对负数取对数或开方、Inf - Inf，或整行被掩码的情况。{}",
     # align/diagnosis/pair/scale/overflow.py
+    "{}: {} is the first tensor with Inf, in the {}: {}; the other run reaches {}.{}{}": (
+        "{}：{} 是首个出现 Inf 的张量（{}）：{}；另一侧最大达到 {}。{}{}"
+    ),
+    "{} beyond {}, the greatest {} number": "{0}超出 {2} 的最大值 {1}",
     (
-        "{}: {} is the first tensor with Inf, in the {}: {} beyond {}, the greatest {} number; the other run "
-        "reaches {}.{}{}"
-    ): "{0}：{1} 是首个出现 Inf 的张量（{2}）：{3}超出 {5} 的最大值 {4}；另一侧最大达到 {6}。{7}{8}",
+        "Compare the settings of both optimizers. In fp16 an eps below 6e-8 is 0, and a division by it gives Inf: "
+        "keep parameters and optimizer states in fp32."
+    ): "比对两侧优化器的设置。在 fp16 中，小于 6e-8 的 eps 为 0，除以它得到 Inf：参数与优化器状态请使用 fp32。",
     (
         "Start both runs from one loss scale, and let both change it or neither: one that is found by trying "
         "overflows in its first steps and skips them, one that stays does not."
@@ -757,6 +761,7 @@ SENTENCES: Mapping[str, str] = {
     "{} between {} and {}": "{}中 {} 与 {} 之间的部分",
     "the training script (loss)": "训练脚本（loss）",
     "code that was not captured": "未采集的代码",
+    "the update of the optimizer": "优化器的更新",
     "the code between backward and the optimizer": "反向与优化器之间的代码",
     "the backward of {}": "{}的反向",
     (

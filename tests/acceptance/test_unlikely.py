@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from align.acceptance_records import Acceptance
+from align.acceptance_records import Acceptance, Outcome
 from align.cli import main
 from align.curve_records import Quantity
 from align.errors import ComparisonError
@@ -149,3 +149,27 @@ def test_no_report_replaces_what_is_read(
     assert capfd.readouterr().err == f"align: {sentence}\n"
     assert [file.read_bytes() for file in files] == before
     assert not Path("out").exists()
+
+
+def test_what_nan_has_left_tells_nothing_of_the_end() -> None:
+    ours, theirs = pair()
+    theirs[500:] = np.nan
+
+    result = judge(ours, theirs)
+
+    assert result.verdict is Acceptance.FAIL
+    assert result.summary.startswith("Missed: 1 of ")
+    sentence = (
+        "500 of 1,000 steps of the candidate have no finite loss, the first of them step 500: what remains tells "
+        "nothing."
+    )
+    hollow = {each.code for each in result.criteria if each.sentence == sentence}
+    assert {"divergence", "worst-window", "bias", "mean-error", "spikes"} <= hollow
+    assert {each.outcome for each in result.criteria if each.code in hollow} == {Outcome.NOT_MEASURED}
+
+
+def test_remarks_are_named_beside_a_pass() -> None:
+    losses = pair()[0]
+    result = judge(losses, losses.copy())
+    assert result.verdict is Acceptance.PASS
+    assert result.summary.endswith(" Read the 1 remark below before you sign.")

@@ -66,19 +66,25 @@ def _overflow(walk: Walk, suspect: Suspect) -> Finding:
     carried = telling.carried_on(walk.comparisons, comparison)
     infinite = record.stats.nonfinite if record.stats is not None else 0
     scales = telling.loss_scales(walk, key)
+    beyond = say(
+        "{} beyond {}, the greatest {} number",
+        wording.plural(infinite, "element"),
+        wording.value(precision.largest),
+        precision.name,
+    )
+    if key.phase is Phase.PARAM:
+        # An update divides, too: how large it was before nobody knows.
+        beyond = wording.plural(infinite, "element")
     return Finding(
         CODE,
         LABEL,
         Severity.ERROR if suspect is walk.first else Severity.WARNING,
         say(
-            "{}: {} is the first tensor with Inf, in the {}: {} beyond {}, the greatest {} number; the other run "
-            "reaches {}.{}{}",
+            "{}: {} is the first tensor with Inf, in the {}: {}; the other run reaches {}.{}{}",
             telling.opening(key),
             telling.tensor(key),
             side,
-            wording.plural(infinite, "element"),
-            wording.value(precision.largest),
-            precision.name,
+            beyond,
             wording.value(largest),
             _made(suspect),
             telling.tell_loss_scales(scales),
@@ -107,6 +113,11 @@ def _advice(suspect: Suspect, scales: tuple[float, float] | None) -> str:
         return (
             "Start both runs from one loss scale, and let both change it or neither: one that is found by trying "
             "overflows in its first steps and skips them, one that stays does not."
+        )
+    if suspect.comparison.key.phase is Phase.PARAM:
+        return say(
+            "Compare the settings of both optimizers. In fp16 an eps below 6e-8 is 0, and a division by it gives Inf: "
+            "keep parameters and optimizer states in fp32."
         )
     return say(
         "Compare the scale of what enters {} in both runs; run it in bf16 or fp32, whose range is wider.",
