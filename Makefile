@@ -52,6 +52,7 @@ bench-localization: $(INSTALLED)
 
 bench-accept: $(INSTALLED)
 	$(BIN)/python -m benchmarks.acceptance --write docs/accept.md
+	$(BIN)/python -m benchmarks.acceptance_trainings --write docs/accept.md
 
 bench-cases: $(INSTALLED)
 	$(BIN)/python -m benchmarks.reported --write docs/cases.md

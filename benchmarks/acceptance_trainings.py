@@ -89,7 +89,7 @@ def main() -> int:
         print(by_pair(judged), end="\n\n")
     print(by_kind(judged))
     if args.write is not None:
-        write_between_markers(args.write, by_kind(judged))
+        write_between_markers(args.write, by_kind(judged), "trainings")
     return 1 if any(each.false_alarm for each in judged) else 0
 
 

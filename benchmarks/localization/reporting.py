@@ -13,7 +13,6 @@ LEGEND = (
     "In each cell: detected / **exact** / wrong place, in percent of the faults, and in brackets the healthy pairs "
     "that were accused. Rules that need values may be measured on a part of the faults, drawn by lot."
 )
-OPEN, CLOSE = "<!-- benchmark -->", "<!-- /benchmark -->"
 
 Results = Mapping[str, Sequence[Judgement]]
 """The judgements of every rule, by its name as it is printed."""
@@ -118,11 +117,12 @@ def report(results: Results, left_out: Results, kinds_of: str = "") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_between_markers(path: Path, text: str) -> None:
-    """Replace what stands between the markers of a page; raises ValueError where it has none."""
+def write_between_markers(path: Path, text: str, name: str = "benchmark") -> None:
+    """Replace what stands between the markers of this name in a page; raises ValueError where it has none."""
+    begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     page = path.read_text(encoding="utf-8")
-    before, opened, rest = page.partition(OPEN)
-    _, closed, after = rest.partition(CLOSE)
+    before, opened, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
     if not (opened and closed):
-        raise ValueError(f"Cannot write the tables into '{path}': it has no lines '{OPEN}' and '{CLOSE}'. Add them.")
-    path.write_text(f"{before}{OPEN}\n\n{text.strip()}\n\n{CLOSE}{after}", encoding="utf-8")
+        raise ValueError(f"Cannot write the tables into '{path}': it has no lines '{begin}' and '{end}'. Add them.")
+    path.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}", encoding="utf-8")
