@@ -94,11 +94,12 @@ def _pictures(result: DiffResult, phrases: Language) -> dict[str, Any]:
     def shown(*pictures: figures.Picture) -> list[Markup]:
         return [figures.block(each, phrases) for each in pictures]
 
-    scale = figures.scale_picture(result, phrases)
+    scale, heat = figures.scale_picture(result, phrases), figures.heat_picture(result, phrases)
     return {
         "difference": shown(*figures.difference_pictures(result, phrases)),
         "training": shown(*figures.training_pictures(result, phrases), *([scale] if scale.drawn else [])),
-        "heat": shown(figures.heat_picture(result, phrases)),
+        "heat": shown(heat),
+        "heat_drawn": heat.drawn,
         "formats": shown(figures.exponent_picture(result, phrases)),
     }
 

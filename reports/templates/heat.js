@@ -42,7 +42,11 @@ starters.push((root) => {
   const take = () => heatCells(measureField.value === "times" ? records.scaled : apart);
   let cells = take(), {times, bad, worstRow} = cells;
   const {steps, labels} = cells, width = steps.length, height = labels.length;
-  if (width < 2 || height === 0) { return null; }
+  if (width < 2 || height === 0) {
+    // Nothing was measured: the plain picture says that all is equal.
+    root.querySelectorAll("#heat-part .static-only").forEach((node) => node.classList.remove("static-only"));
+    return null;
+  }
   element("heat-section").hidden = false;
   let at = [0, 0];
   const first = data.first >= 0 ? [Math.max(0, steps.indexOf(records.step[data.first])), labelOf(records.name(data.first))] : null;
