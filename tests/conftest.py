@@ -109,6 +109,12 @@ LONG = (
     "test_workloads.py",
     "test_npu_sim.py",
     "test_cases_forward.py",
+    "test_localization.py",
+    "test_page.py",
+    "test_capture_overhead.py",
+    "test_page_inspect.py",
+    "test_figures.py",
+    "test_progress_line.py",
 )
 """Files of a minute and more: they start first, so that no process is left alone with one at the end."""
 
