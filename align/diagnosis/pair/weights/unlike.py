@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -262,6 +262,19 @@ def finding(
         },
         {"differing": len(names), "tensors": len(walk.initial), "names": list(names[:NAMED]), **(evidence or {})},
     )
+
+
+def of_relation(walk: Walk, kind: tuple[str, str], tell: Callable[[str, str], str], advice: str) -> Iterator[Finding]:
+    """The finding of a rule that tells of one relation; none where no tensor is in it.
+
+    `tell` makes its sentence of how many tensors are, and of what they are in the candidate.
+    """
+    tensors = told(walk, kind[1])
+    if not tensors:
+        return
+    names = [name for name, _ in tensors]
+    summary = tell(of_total(walk, names), wording.listing(list(relation_words(tensors))))
+    yield finding(walk, names, kind, Words(summary, say("{} {}", advice, same_weights(walk))))
 
 
 def taking(walk: Walk) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from align import wording
 from align.comparison import Walk
 from align.diagnosis.pair.weights import unlike
 from align.diagnosis.registry import rule
-from align.diagnosis.telling import Words
 from align.records import Finding
 from align.sentences import say
 
@@ -24,21 +22,13 @@ ADVICE = (
 @rule(CODE, LABEL, rank=26)
 def find(walk: Walk) -> Iterator[Finding]:
     """Weights that are those of the other run, rounded to a shorter format."""
-    tensors = unlike.told(walk, LABEL)
-    if not tensors:
-        return
-    names = [name for name, _ in tensors]
-    yield unlike.finding(
+    yield from unlike.of_relation(
         walk,
-        names,
         (CODE, LABEL),
-        Words(
-            say(
-                "Initial weights went through a shorter format in one run: {}. In the candidate {}. No module was "
-                "judged.",
-                unlike.of_total(walk, names),
-                wording.listing(list(unlike.relation_words(tensors))),
-            ),
-            say("{} {}", ADVICE, unlike.same_weights(walk)),
+        lambda which, relations: say(
+            "Initial weights went through a shorter format in one run: {}. In the candidate {}. No module was judged.",
+            which,
+            relations,
         ),
+        ADVICE,
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from align import wording
 from align.comparison import Walk
 from align.diagnosis.pair.weights import unlike
 from align.diagnosis.registry import rule
-from align.diagnosis.telling import Words
 from align.records import Finding
 from align.relations import Relation, RelationKind
 from align.sentences import say
@@ -25,23 +23,16 @@ ADVICE = (
 @rule(CODE, LABEL, rank=24)
 def find(walk: Walk) -> Iterator[Finding]:
     """Weights whose values are those of the reference, in another order."""
-    tensors = unlike.told(walk, LABEL)
-    if not tensors:
-        return
-    names = [name for name, _ in tensors]
-    yield unlike.finding(
+    yield from unlike.of_relation(
         walk,
-        names,
         (CODE, LABEL),
-        Words(
-            say(
-                "Initial weights hold the values of the reference in another order: {}. In the candidate {}. No "
-                "module was judged.",
-                unlike.of_total(walk, names),
-                wording.listing(list(unlike.relation_words(tensors))),
-            ),
-            say("{}{} {}", ADVICE, _more(tensors), unlike.same_weights(walk)),
+        lambda which, relations: say(
+            "Initial weights hold the values of the reference in another order: {}. In the candidate {}. No module "
+            "was judged.",
+            which,
+            relations,
         ),
+        say("{}{}", ADVICE, _more(unlike.told(walk, LABEL))),
     )
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from align import wording
 from align.comparison import Walk
 from align.diagnosis.pair.weights import unlike
 from align.diagnosis.registry import rule
-from align.diagnosis.telling import Words
 from align.records import Finding
 from align.sentences import say
 
@@ -24,21 +22,13 @@ ADVICE = (
 @rule(CODE, LABEL, rank=28)
 def find(walk: Walk) -> Iterator[Finding]:
     """Weights that are the reference's times one factor, or with the other sign."""
-    tensors = unlike.told(walk, LABEL)
-    if not tensors:
-        return
-    names = [name for name, _ in tensors]
-    yield unlike.finding(
+    yield from unlike.of_relation(
         walk,
-        names,
         (CODE, LABEL),
-        Words(
-            say(
-                "Initial weights are a multiple of those of the reference: {}. In the candidate {}. No module was "
-                "judged.",
-                unlike.of_total(walk, names),
-                wording.listing(list(unlike.relation_words(tensors))),
-            ),
-            say("{} {}", ADVICE, unlike.same_weights(walk)),
+        lambda which, relations: say(
+            "Initial weights are a multiple of those of the reference: {}. In the candidate {}. No module was judged.",
+            which,
+            relations,
         ),
+        ADVICE,
     )
