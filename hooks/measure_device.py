@@ -1,20 +1,28 @@
 """Statistics, sketch and exponent counts of tensors on an accelerator, without waiting for it.
 
-All numbers of a tensor stay on its device until `fetch` brings those of all tensors over in one copy. Nothing here
-has a shape that depends on values, or reads one.
+All numbers of a tensor stay on its device until `fetch` brings those of all tensors over in one copy. Each kernel costs
+the host microseconds, however few elements it has; most tensors of a step are small. So a small tensor is only copied,
+into a row beside others, and rows are measured together.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
 from align import sketch as sketches
-from align.hooks.bit_patterns import COUNTED, FORMS, SHORT, Form
+from align.hooks.bit_patterns import COUNTED, FORMS, Form
+from align.hooks.device_numbers import (
+    COUNTS,
+    NUMBERS,
+    bucket_sums,
+    exponent_counts,
+    row_numbers,
+    widened,
+)
 from align.hooks.measured import Measured
 from align.hooks.pieces import in_storage_order, pieces
 from align.records import TensorStats
@@ -23,93 +31,160 @@ Array = np.ndarray[Any, Any]
 
 ROWS = 8 * 1024
 """Rows of K elements in a block: 2 million elements. Few kernels are launched, and each count is exact in float32."""
-CHAIN = 32
-"""Terms in one float32 chain of a sum."""
+SMALL_ROWS = 128
+"""A tensor of at most so many rows of K elements (32,000) is measured together with others."""
+GATHERED_ROWS = 2048
+"""Rows of K elements of small tensors that are held at most before they are measured: 2 MB of float32."""
 DOUBLE_RESOLUTION = 0.7 * 2.0**-24
 """Own error of a sketch summed in float64 (measured 0.36 to 0.72 u, u = 2^-24)."""
 TREE_RESOLUTION = 3.5 * 2.0**-24
 """An explicit float32 tree of chains of 32 (measured 1.8 to 3.5 u for 1e4 to 1e8 elements)."""
 
 WITHOUT_FLOAT64 = ("npu", "mps")
-NUMBERS = 5
-"""Floats of a block: least and greatest element, the factor of the sums, sum, sum of squares."""
-COUNTS = 5
-"""Counts of a block: zeros, NaN, +Inf, -Inf, subnormals."""
-LARGE, SMALL = 2.0**50, 2.0**-40
-"""Beyond these magnitudes sums of squares of a block may leave the range of float32, so its elements are scaled."""
-SCALE = 2.0**80
-FLOAT32_CODES = 256
-LANES = 64
-"""Each exponent has so many counters, one every so many elements: additions to one address wait for each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What tensors have in common that are measured in one way: dtype, K (0 for no sketch), form of the exponents."""
+
+    device: torch.device
+    dtype: torch.dtype
+    buckets: int
+    form: Form | None
+
+    @property
+    def double(self) -> bool:
+        """Whether sums are made in float64."""
+        return self.device.type not in WITHOUT_FLOAT64
+
+    @property
+    def row(self) -> int:
+        """Elements of a row."""
+        return self.buckets or sketches.BUCKET_COUNTS[0]
+
+
+@dataclass(slots=True)
+class _Target:
+    """Where a tensor's numbers are waited for, its elements, and the zeros that were put behind them."""
+
+    measured: Measured
+    numel: int
+    padding: int = 0
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """Numbers that are still on their device: those of the blocks, their exponent counts, the sketch."""
+    """Numbers that are still on their device, for each target: those of its blocks, their exponents, the sketch."""
 
-    target: Measured
-    numbers: torch.Tensor
-    numel: int
+    kind: _Kind
+    targets: list[_Target]
     blocks: int
-    codes: int
+    numbers: torch.Tensor
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """Small tensors of one kind: a row of `values` each, with zeros behind it."""
+
+    values: torch.Tensor
+    lengths: torch.Tensor
+    targets: list[_Target] = field(default_factory=list)
 
 
 class DeviceKernel:
-    """Measures tensors on accelerators; holds the numbers that have not been fetched yet.
+    """Measures tensors on accelerators; holds small tensors, and numbers that have not been fetched yet.
 
-    There is no working memory to be reused: training may use several streams, which do not wait for each other.
+    Memory is not shared between streams: training may use several, which do not wait for each other.
     """
 
     def __init__(self) -> None:
         self._signs: dict[torch.device, torch.Tensor] = {}
+        self._gathered: dict[tuple[_Kind, int, Any], _Gathered] = {}
         self._waiting: list[_Waiting] = []
 
     def measure(self, tensor: torch.Tensor, *, with_sketch: bool, exponents: bool = False) -> Measured:
         """Begin to measure a strided tensor of real numbers that has elements."""
-        device = tensor.device
-        double = device.type not in WITHOUT_FLOAT64
-        dtype = torch.float64 if double else torch.float32
-        form = FORMS[tensor.dtype] if exponents and tensor.dtype in COUNTED else None
         buckets = sketches.bucket_count(tuple(tensor.shape)) if with_sketch else 0
-        if not with_sketch:
+        form = FORMS[tensor.dtype] if exponents and tensor.dtype in COUNTED else None
+        kind = _Kind(tensor.device, tensor.dtype, buckets, form)
+        measured = Measured(resolution=DOUBLE_RESOLUTION if kind.double else TREE_RESOLUTION)
+        if tensor.dtype in COUNTED and tensor.numel() <= SMALL_ROWS * kind.row:
+            self._gather(tensor, kind, measured)
+        else:
+            self._waiting.append(self._measured(tensor, kind, measured))
+        return measured
+
+    def fetch(self) -> None:
+        """Bring the waiting numbers to the host: one wait and one copy for each device."""
+        devices = dict.fromkeys([kind.device for kind, *_ in self._gathered])
+        devices.update(dict.fromkeys(item.kind.device for item in self._waiting))
+        for device in devices:
+            _synchronize(device)
+        for key in list(self._gathered):
+            self._measure_gathered(key)
+        waiting, self._waiting = self._waiting, []
+        for device in devices:
+            items = [item for item in waiting if item.kind.device == device]
+            numbers = torch.cat([item.numbers for item in items]).cpu().numpy().astype(np.float64)
+            ends = np.cumsum([item.numbers.numel() for item in items])
+            for item, part in zip(items, np.split(numbers, ends[:-1]), strict=True):
+                for target, its in zip(item.targets, part.reshape(len(item.targets), -1), strict=True):
+                    _fill(target, its, item.blocks, item.kind)
+
+    def _gather(self, tensor: torch.Tensor, kind: _Kind, measured: Measured) -> None:
+        numel = tensor.numel()
+        rows = 1 << (-(-numel // kind.row) - 1).bit_length()
+        width = rows * kind.row
+        key = (kind, rows, _stream(kind.device))
+        group = self._gathered.get(key)
+        if group is None:
+            with torch.inference_mode(mode=False):  # else these could not be written to in another mode
+                group = self._gathered[key] = _Gathered(
+                    torch.zeros(GATHERED_ROWS // rows, width, dtype=kind.dtype, device=kind.device),
+                    torch.zeros(GATHERED_ROWS // rows, dtype=torch.int32, device=kind.device),
+                )
+        place = len(group.targets)
+        group.targets.append(_Target(measured, numel, width - numel))
+        group.values[place, :numel].view(tensor.shape).copy_(tensor)
+        group.lengths[place].fill_(numel)
+        if len(group.targets) == len(group.values):
+            self._measure_gathered(key)
+
+    def _measure_gathered(self, key: tuple[_Kind, int, Any]) -> None:
+        kind, rows, _ = key
+        group = self._gathered.pop(key)
+        count = len(group.targets)
+        values = widened(group.values[:count], double=kind.double)
+        parts = [row_numbers(values, kind.dtype, group.lengths[:count], double=kind.double)]
+        if kind.form is not None:
+            parts.append(exponent_counts(values, kind.form))
+        if kind.buckets:
+            signed = values * self._signs_on(kind.device)[: values.shape[1]]
+            parts.append(bucket_sums(signed.view(count, rows, kind.buckets), double=kind.double))
+        numbers = torch.cat([part.to(parts[0].dtype) for part in parts], 1).reshape(-1)
+        self._waiting.append(_Waiting(kind, group.targets, 1, numbers))
+
+    def _measured(self, tensor: torch.Tensor, kind: _Kind, measured: Measured) -> _Waiting:
+        if not kind.buckets:
             tensor = in_storage_order(tensor)
         blocks: list[torch.Tensor] = []
         codes: list[torch.Tensor] = []
         partials: list[torch.Tensor] = []
-        for view, offset in pieces(tensor, ROWS * (buckets or sketches.BUCKET_COUNTS[0])):
-            flat = _flat(view, double=double)
-            blocks.append(_block_numbers(flat, tensor.dtype, double=double))
-            if form is not None:
-                codes.append(_exponents(flat, form))
-            if with_sketch:
-                partials.append(self._bucket_sums(flat, offset, buckets, double=double))
+        for view, offset in pieces(tensor, ROWS * kind.row):
+            flat = widened(view.reshape(-1), double=kind.double)
+            blocks.append(row_numbers(flat[None], kind.dtype, None, double=kind.double)[0])
+            if kind.form is not None:
+                codes.append(exponent_counts(flat[None], kind.form)[0])
+            if kind.buckets:
+                partials.append(bucket_sums(self._signed(flat, offset, kind.buckets)[None], double=kind.double)[0])
         parts = blocks + codes
         if partials:
-            parts.append(torch.stack(partials).sum(0)[: min(tensor.numel(), buckets)])
-        target = Measured(resolution=DOUBLE_RESOLUTION if double else TREE_RESOLUTION)
-        self._waiting.append(
-            _Waiting(
-                target,
-                torch.cat([part.to(dtype) for part in parts]),
-                tensor.numel(),
-                len(blocks),
-                form.codes if form is not None else 0,
-            )
-        )
-        return target
+            parts.append(torch.stack(partials).sum(0))
+        numbers = torch.cat([part.to(blocks[0].dtype) for part in parts])
+        return _Waiting(kind, [_Target(measured, tensor.numel())], len(blocks), numbers)
 
-    def fetch(self) -> None:
-        """Bring the waiting numbers to the host: one wait and one copy for each device."""
-        waiting, self._waiting = self._waiting, []
-        for device in dict.fromkeys(item.numbers.device for item in waiting):
-            items = [item for item in waiting if item.numbers.device == device]
-            _synchronize(device)
-            numbers = torch.cat([item.numbers for item in items]).cpu().numpy().astype(np.float64)
-            ends = np.cumsum([item.numbers.numel() for item in items])
-            for item, part in zip(items, np.split(numbers, ends[:-1]), strict=True):
-                _fill(item, part)
-
-    def _bucket_sums(self, flat: torch.Tensor, offset: int, buckets: int, *, double: bool) -> torch.Tensor:
+    def _signed(self, flat: torch.Tensor, offset: int, buckets: int) -> torch.Tensor:
+        """A piece with the signs of its place, in rows of the buckets: (rows, K)."""
         numel, first = flat.numel(), offset % buckets
         start = offset % sketches.PERIOD
         signs = self._signs_on(flat.device)
@@ -123,8 +198,7 @@ class DeviceKernel:
                 out=signed[first + position : first + position + length],
             )
             position, start = position + length, 0
-        rows = signed.view(-1, buckets)
-        return rows.sum(0, dtype=torch.float64) if double else _tree(rows)
+        return signed.view(-1, buckets)
 
     def _signs_on(self, device: torch.device) -> torch.Tensor:
         if device not in self._signs:
@@ -132,65 +206,10 @@ class DeviceKernel:
         return self._signs[device]
 
 
-def _flat(view: torch.Tensor, *, double: bool) -> torch.Tensor:
-    """The piece as flat float32 (float64 stays, integers become it)."""
-    if view.dtype is torch.float64:
-        return view.reshape(-1)
-    if not view.is_floating_point():
-        return view.reshape(-1).to(torch.float64 if double else torch.float32)
-    return view.reshape(-1).float()
-
-
-def _block_numbers(flat: torch.Tensor, dtype: torch.dtype, *, double: bool) -> torch.Tensor:
-    """The NUMBERS and COUNTS of one block, in float64 where there is one."""
-    finite = flat.isfinite()
-    zero = torch.zeros((), dtype=flat.dtype, device=flat.device)
-    # Not infinity: a device that saturates would set its overflow flag, by which training skips steps.
-    bound = torch.full((), torch.finfo(flat.dtype).max, dtype=flat.dtype, device=flat.device)
-    clean = torch.where(finite, flat, zero)
-    low, high = torch.where(finite, flat, bound).amin(), torch.where(finite, flat, -bound).amax()
-    counts = [flat == 0, flat.isnan(), flat == math.inf, flat == -math.inf]
-    if dtype in SHORT:
-        counts.append((flat.abs() < torch.finfo(dtype).tiny) & (flat != 0))
-    else:
-        counts.append(torch.zeros((1,), dtype=torch.bool, device=flat.device))
-    tally = torch.stack([count.sum() for count in counts])
-    if double:
-        clean = clean.double()
-        sums = [zero.double() + 1.0, clean.sum(), clean.square().sum()]
-        return torch.cat([torch.stack([low.double(), high.double(), *sums]), tally.double()])
-    peak = clean.abs().amax()
-    factor = torch.where(peak > LARGE, zero + 1.0 / SCALE, torch.where(peak < SMALL, zero + SCALE, zero + 1.0))
-    scaled = clean * factor
-    return torch.cat(
-        [torch.stack([low, high, factor, _chained_sum(scaled), _chained_sum(scaled * scaled)]), tally.float()]
-    )
-
-
-def _exponents(flat: torch.Tensor, form: Form) -> torch.Tensor:
-    """The number of elements of each code, from the exponents that they have in float32."""
-    codes = flat.abs().view(torch.int32) >> 23
-    # 112 is the difference of both biases: subnormals and zeros of float16 come out at or below 0, Inf and NaN above.
-    codes = codes if form.codes == FLOAT32_CODES else (codes - 112).clamp(0, form.codes - 1)
-    lanes = torch.arange(LANES, device=flat.device).repeat(-(-flat.numel() // LANES))[: flat.numel()]
-    counters = torch.zeros(form.codes * LANES, dtype=torch.float32, device=flat.device)
-    counters.scatter_add_(0, codes.long() * LANES + lanes, torch.ones_like(flat))
-    return counters.view(form.codes, LANES).sum(1)
-
-
-def _chained_sum(values: torch.Tensor) -> torch.Tensor:
-    """The sum of a flat tensor over short float32 chains."""
-    return _tree(values.view(-1, 1))[0]
-
-
-def _tree(rows: torch.Tensor) -> torch.Tensor:
-    """Column sums of (rows, K) by float32 chains of at most 32 rows a level."""
-    while rows.shape[0] > 1:
-        rest = -rows.shape[0] % CHAIN
-        if rest and rows.shape[0] > CHAIN:
-            rows = torch.cat([rows, rows.new_zeros(rest, rows.shape[1])])
-        rows = rows.view(-1, min(CHAIN, rows.shape[0]), rows.shape[1]).sum(1)
-    return rows[0]
+def _stream(device: torch.device) -> Any:
+    """The stream that kernels are launched on now, by which the order of writing and reading is kept."""
+    current_stream = getattr(getattr(torch, device.type, None), "current_stream", None)
+    return current_stream(device) if current_stream is not None else None
 
 
 def _synchronize(device: torch.device) -> None:
@@ -200,20 +219,23 @@ def _synchronize(device: torch.device) -> None:
         synchronize()
 
 
-def _fill(item: _Waiting, numbers: Array) -> None:
+def _fill(target: _Target, numbers: Array, block_count: int, kind: _Kind) -> None:
     """Put fetched numbers where they are waited for; sums over blocks are in float64."""
     width = NUMBERS + COUNTS
-    blocks, rest = numbers[: item.blocks * width].reshape(-1, width), numbers[item.blocks * width :]
+    blocks, rest = numbers[: block_count * width].reshape(-1, width), numbers[block_count * width :]
     low, high, factor, total, squares = blocks[:, :NUMBERS].T
     zeros, nans, positive, negative, subnormals = (int(count) for count in blocks[:, NUMBERS:].sum(axis=0))
-    empty = nans + positive + negative == item.numel
-    item.target.stats = TensorStats(
-        item.numel, 0.0 if empty else float(low.min()), 0.0 if empty else float(high.max()),
-        float((total / factor).sum()), float((squares / factor**2).sum()), zeros, nans, positive, negative, subnormals,
+    empty = nans + positive + negative == target.numel
+    target.measured.stats = TensorStats(
+        target.numel, 0.0 if empty else float(low.min()), 0.0 if empty else float(high.max()),
+        float((total / factor).sum()), float((squares / factor**2).sum()), zeros - target.padding, nans, positive,
+        negative, subnormals,
     )  # fmt: skip
-    if item.codes:
-        counted, rest = np.split(rest, [item.blocks * item.codes])
-        item.target.exponents = counted.reshape(-1, item.codes).sum(axis=0).astype(np.int64)
-    if len(rest):
+    if kind.form is not None:
+        counted, rest = np.split(rest, [block_count * kind.form.codes])
+        exponents = counted.reshape(-1, kind.form.codes).sum(axis=0).astype(np.int64)
+        exponents[0] -= target.padding
+        target.measured.exponents = exponents
+    if kind.buckets:
         with np.errstate(all="ignore"):
-            item.target.sketch = rest.astype(np.float32)
+            target.measured.sketch = rest[: target.numel].astype(np.float32)

@@ -335,6 +335,82 @@ def test_a_device_without_float64_gives_the_same_numbers_in_one_fetch() -> None:
     assert done.stdout == "ok\n", done.stderr
 
 
+SMALL_PROGRAM = """
+import numpy as np, torch, torch_npu
+from align.hooks.measure import Measurements
+from align.hooks.measure_device import TREE_RESOLUTION
+
+torch.manual_seed(0)
+measurements = Measurements(with_sketch=True)
+pairs = []
+for index in range(360):
+    shape = [(), (1,), (7, 36), (251,), (252,), (251, 3), (3, 1004), (8, 1004), (31999,), (2, 3, 4, 5)][index % 10]
+    dtype = (torch.float32, torch.float16, torch.bfloat16)[index % 3]
+    x = (torch.randn(shape) * 4.0 ** (index % 11 - 8)).to(dtype)
+    if index % 7 == 0:
+        x.view(-1)[:2] = float("-inf"); x.view(-1)[:1] = float("nan")
+    if index % 13 == 0:
+        x.view(-1)[-1:] = 0
+    exponents = index % 2 == 0
+    with torch.inference_mode(index % 4 == 0):
+        on_device = x.to("npu")
+        if index % 5 == 0 and x.dim() == 2:
+            x, on_device = x.t(), on_device.t()
+        pairs.append((measurements.measure(on_device, exponents=exponents), x, exponents))
+        on_device.zero_()
+assert sum(waiting.stats is None for waiting, *_ in pairs) == len(pairs), "the numbers wait on the device"
+measurements.fetch()
+for waiting, x, exponents in pairs:
+    host = Measurements(with_sketch=True).measure(x, exponents=exponents)
+    stats, expected = waiting.stats, host.stats
+    for name in ("count", "minimum", "maximum", "zeros", "nans", "positive_infs", "negative_infs", "subnormals"):
+        assert getattr(stats, name) == getattr(expected, name), (name, stats, expected)
+    assert np.isclose(stats.total_squares, expected.total_squares, rtol=1e-5), (stats, expected)
+    assert np.isclose(stats.total, expected.total, atol=1e-5 * expected.norm * x.numel() ** 0.5), (stats, expected)
+    assert (waiting.exponents is None) == (host.exponents is None)
+    assert not exponents or (waiting.exponents == host.exponents).all(), (waiting.exponents, host.exponents)
+    ours, theirs = waiting.sketch, host.sketch
+    finite = np.isfinite(theirs)
+    assert len(ours) == len(theirs) and (np.isfinite(ours) == finite).all()
+    assert np.linalg.norm((ours - theirs)[finite].astype(np.float64)) <= 2 * TREE_RESOLUTION * stats.norm
+print("ok")
+"""
+
+
+def test_small_tensors_are_measured_together_as_they_were_at_their_moment() -> None:
+    done = python("-c", SMALL_PROGRAM, simulator={})
+    assert done.stdout == "ok\n", done.stderr
+
+
+LAUNCHED = """
+import torch, torch_npu
+from align.hooks.measure import Measurements
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Kernels(TorchDispatchMode):
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        if not op.is_view:
+            launched.append(op)
+        return op(*args, **(kwargs or {}))
+
+launched = []
+measurements = Measurements(with_sketch=True)
+tensors = [torch.randn(40, 50, device="npu") for _ in range(100)]
+measurements.measure(tensors[0])
+with Kernels():
+    for tensor in tensors:
+        measurements.measure(tensor)
+    print(len(launched))
+    measurements.fetch()
+    print(len(launched) < 300)
+"""
+
+
+def test_a_small_tensor_costs_two_kernels_until_the_fetch() -> None:
+    done = python("-c", LAUNCHED, simulator={})
+    assert done.stdout == "200\nTrue\n", done.stderr
+
+
 WAITING = """
 import torch, torch_npu
 from align.hooks.measure import Measurements
