@@ -85,12 +85,8 @@ def _place_in_run(result: DiffResult) -> tuple[float, float]:
     first = result.first_divergence
     if first is None:
         return (math.inf, math.inf)
-    place = (first.step, first.micro, first.phase, first.name, first.slot, first.call)
-    orders = [
-        each.reference.order
-        for each in result.comparisons
-        if (each.key.step, each.key.micro, each.key.phase, each.key.name, each.key.slot, each.key.call) == place
-    ]
+    wanted = first.key
+    orders = [each.reference.order for each in result.comparisons if each.key == wanted]
     return (float(first.step), float(min(orders, default=0)))
 
 

@@ -48,6 +48,7 @@ from align.records import (
     TensorRecord,
     TimelineRow,
 )
+from align.timelines import LostLoss, OtherRate, lost_loss, other_rate, parting
 from align.tolerance import coarsest, is_float
 from align.underflow_gaps import UnderflowGap
 from align.units import Precisions, Side, learn_precisions
@@ -185,8 +186,25 @@ class Walk:
 
     @property
     def divergence(self) -> Divergence | None:
-        """The first tensor that really differs, None when the runs are aligned."""
-        return None if self.first is None else _divergence(self.first)
+        """The first tensor that really differs, else what parts the timelines; None when the runs are aligned."""
+        return parting(self.lost_loss, self.other_rate) if self.first is None else _divergence(self.first)
+
+    @property
+    def lost_loss(self) -> LostLoss | None:
+        """The step whose loss one run has lost, where no tensor that was captured differs."""
+        return None if self.first is not None else lost_loss(self.reference_timeline, self.candidate_timeline)
+
+    @property
+    def other_rate(self) -> OtherRate | None:
+        """The step whose learning rate differs, where no tensor that was captured differs.
+
+        A timeline holds the rate of the first group: it says nothing where that differs and no parameter's does.
+        """
+        if self.first is not None:
+            return None
+        known = {check.step for check in self.settings_checks if check.rates_known}
+        timelines = self.reference_timeline, self.candidate_timeline
+        return other_rate(*timelines) if other_rate(*timelines, known) is None else None
 
 
 def compare(

@@ -92,18 +92,6 @@ def compare_curves(reference: Sequence[TimelineRow], candidate: Sequence[Timelin
     )
 
 
-def first_lost(reference: Sequence[TimelineRow], candidate: Sequence[TimelineRow]) -> tuple[int, float] | None:
-    """The first step whose loss is finite in the reference only, and that loss; None where there is none.
-
-    Steps that a loss scaler skipped do not count, and a loss that was not recorded is none that was lost.
-    """
-    ours = {row.step: row.loss for row in reference if math.isfinite(row.loss)}
-    for row in candidate:
-        if row.nonfinite and not row.skipped and not math.isfinite(row.loss) and row.step in ours:
-            return row.step, ours[row.step]
-    return None
-
-
 def _standard_error(values: Values) -> float:
     """Newey and West's standard error of a mean, with lags up to 4 (n / 100)^(2/9) + 5."""
     count = len(values)

@@ -11,7 +11,6 @@ from align.records import (
     Exponents,
     Magnitudes,
     Phase,
-    TensorKey,
     TensorRecord,
     TimelineRow,
 )
@@ -35,10 +34,10 @@ def exponents_of_pairs(
 
     Those of `skipped` steps come last: a scaler that looks for its scale overflows.
     """
-    wanted = None if first is None else _place(first)
+    wanted = None if first is None else first.key
     found: list[Found] = []
     for pair in comparisons:
-        is_first = wanted is not None and _key_place(pair.key) == wanted
+        is_first = pair.key == wanted
         if not (is_first or pair.key.phase in GRADIENTS):
             continue
         sides = (magnitudes_of(pair.reference), magnitudes_of(pair.candidate))
@@ -102,11 +101,3 @@ def _worst(found: Sequence[Found]) -> tuple[Exponents, ...]:
         if is_first or share > 0.0 or not chosen:
             chosen.setdefault(entry.key.name, entry)
     return tuple(chosen.values())[:MOST]
-
-
-def _place(first: Divergence) -> tuple[int, int, Phase, str, str, int]:
-    return first.step, first.micro, first.phase, first.name, first.slot, first.call
-
-
-def _key_place(key: TensorKey) -> tuple[int, int, Phase, str, str, int]:
-    return key.step, key.micro, key.phase, key.name, key.slot, key.call

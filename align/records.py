@@ -421,6 +421,11 @@ class Divergence:
     times_floor: float | None
     aspect: Aspect = Aspect.SIZE
 
+    @property
+    def key(self) -> TensorKey:
+        """The name of the tensor; of what the timelines tell, no comparison has it."""
+        return TensorKey(self.step, self.phase, self.name, self.slot, self.micro, self.call)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

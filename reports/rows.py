@@ -145,12 +145,8 @@ def first_index(result: DiffResult) -> int | None:
     first = result.first_divergence
     if first is None:
         return None
-    wanted = (first.step, first.micro, first.phase, first.name, first.slot, first.call)
-    for index, comparison in enumerate(result.comparisons):
-        key = comparison.key
-        if (key.step, key.micro, key.phase, key.name, key.slot, key.call) == wanted:
-            return index
-    return None
+    wanted = first.key
+    return next((index for index, each in enumerate(result.comparisons) if each.key == wanted), None)
 
 
 def focus_index(result: DiffResult) -> int | None:

@@ -91,9 +91,7 @@ class Panel:
 
 
 def shown_step(result: DiffResult) -> int | None:
-    """The step to draw: the one of the first divergence, else the one closest to its limit, else the first."""
-    if result.first_divergence is not None:
-        return result.first_divergence.step
+    """The step to draw: the one of the first tensor that differs, else the one closest to its limit, else the first."""
     focus = rows.focus_index(result)
     if focus is not None:
         return result.comparisons[focus].key.step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 
 from align.capture_file import open_capture
 from align.curves import compare_curves
-from align.records import INIT_STEP, DiffResult, Severity, TimelineRow, Verdict
+from align.records import INIT_STEP, DiffResult, Kind, Origin, Severity, TimelineRow, Verdict
 from tests.builders import diff_files, write_capture
 from tests.learning_runs import curve, falling
 from tests.numpy_run import make
+from tests.running import align
 
 Curve = NDArray[np.float64]
 
@@ -150,20 +152,28 @@ def test_a_comparison_says_the_same_in_another_unit(seed: int, factor: float, po
     assert one.largest <= abs(factor - 1.0) + 1e-12
 
 
-def test_a_loss_that_is_lost_later_stands_on_top(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    ours = curve(falling(24))
-    theirs = [replace(row, loss=math.nan, nonfinite=True) if row.step >= 6 else row for row in ours]
+@pytest.mark.parametrize("lost", ["candidate", "reference"])
+def test_runs_part_where_one_loss_is_lost_later(pair: tuple[Path, Path], tmp_path: Path, lost: str) -> None:
+    finite = curve(falling(24))
+    losing = [replace(row, loss=math.nan, nonfinite=True) if row.step >= 6 else row for row in finite]
+    ours, theirs = (finite, losing) if lost == "candidate" else (losing, finite)
 
     result = compared(pair, tmp_path, ours, theirs)
 
+    path, other = result.candidate_path, "reference"
+    if lost == "reference":
+        path, other = result.reference_path, "candidate"
     summary = (
-        "What was captured agrees (step 0), but the loss of the candidate is not finite in step 6, where that of the "
-        f"reference is {ours[6].loss:.4f}."
+        f"What was captured agrees (step 0), but the loss of the {lost} is not finite in step 6, where that of the "
+        f"{other} is {finite[6].loss:.4f}."
     )
-    assert (result.verdict, result.summary) == (Verdict.ALIGNED, summary)
-    assert curves_told(result) == [("loss-diverges", Severity.WARNING, summary)]
+    first = result.first_divergence
+    assert first is not None
+    assert (str(first.key), first.kind) == ("step 6, loss: loss value", Kind.NONFINITE)
+    assert (result.verdict, result.summary) == (Verdict.DIVERGED, summary)
+    assert curves_told(result) == [("loss-diverges", Severity.ERROR, summary)]
     assert result.findings[0].advice == (
-        f"`align inspect {result.candidate_path}` tells what it knows of the NaN or Inf. Capture both runs with "
+        f"`align inspect {path}` tells what it knows of the NaN or Inf. Capture both runs with "
         "`align capture --steps 5:7` and compare again."
     )
 
@@ -181,14 +191,63 @@ def test_a_skipped_step_and_a_loss_not_recorded_are_not_lost(
     assert result.summary.startswith("Aligned: ")
 
 
-def test_a_rate_that_changes_later_stands_on_top(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    ours = [replace(row, learning_rate=1e-3) for row in curve(falling(24))]
-    theirs = [replace(row, learning_rate=1e-2) if row.step >= 8 else row for row in ours]
+def with_rate(rows: Sequence[TimelineRow], rate: float, begin: int = 0) -> list[TimelineRow]:
+    return [replace(row, learning_rate=rate) if row.step >= begin else row for row in rows]
 
-    result = compared(pair, tmp_path, ours, theirs)
 
-    assert result.verdict is Verdict.ALIGNED
+def test_runs_part_where_a_rate_changes_later(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    ours = with_rate(curve(falling(24)), 1e-3)
+
+    result = compared(pair, tmp_path, ours, with_rate(ours, 1e-2, begin=8))
+
+    first = result.first_divergence
+    assert first is not None
+    assert (str(first.key), first.kind, first.origin) == (
+        "step 8, optimizer: optimizer lr",
+        Kind.EQUALITY,
+        Origin.OPTIMIZER,
+    )
+    assert (result.verdict, result.findings[0].label) == (Verdict.DIVERGED, "learning-rate-differs")
     assert result.summary == (
         "What was captured agrees (step 0), but the learning rate of step 8 is 0.001 in the reference and 0.01 in the "
         "candidate."
     )
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(4, "learning-rate-differs"), (6, "loss-diverges"), (8, "loss-diverges")]
+)
+def test_of_a_lost_loss_and_another_rate_the_first_is_the_error(
+    pair: tuple[Path, Path], tmp_path: Path, rate: int, expected: str
+) -> None:
+    ours = with_rate(curve(falling(24)), 1e-3)
+    losing = [replace(row, loss=math.nan, nonfinite=True) if row.step >= 6 else row for row in ours]
+
+    result = compared(pair, tmp_path, ours, with_rate(losing, 1e-2, begin=rate))
+
+    told = {one.label: one.severity for one in result.findings if one.label != "within-noise"}
+    assert told.pop(expected) is Severity.ERROR
+    assert list(told.values()) == [Severity.WARNING]
+    assert result.findings[0].label == expected
+
+
+def test_a_first_group_of_another_rate_where_no_parameter_has_one(tmp_path: Path) -> None:
+    program = """
+    import sys, torch
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 4)
+    groups = [{"params": [model.weight], "lr": 0.1}, {"params": [model.bias], "lr": 0.2}]
+    optimizer = torch.optim.SGD(groups if sys.argv[1] == "a" else groups[::-1])
+    for _ in range(4):
+        model(torch.ones(2, 4)).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    """
+    script = tmp_path / "train.py"
+    script.write_text(textwrap.dedent(program))
+    for name in "ab":
+        done = align("capture", "--steps", "0:2", "-o", tmp_path / f"{name}.h5", script, name)
+        assert done.code == 0, done.stderr
+    result = diff_files(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert result.verdict is Verdict.ALIGNED
+    assert [one.label for one in result.findings] == ["within-noise"]

@@ -59,7 +59,7 @@ def tensors(case: Case, setting: Setting) -> Criterion:
         why = say("The tensors were not judged, since the runs did not begin alike.") if given else diff.summary
         return not_measured(setting, Measure.TIMES, why, _first_advice(diff) or BOTH)
     largest = _largest(diff)
-    if diff.verdict is Verdict.ALIGNED:
+    if first is None or all(each.key != first.key for each in diff.comparisons):  # else other criteria tell of it
         sentence = say(
             "{} tensors of the captured steps were compared, and none really differs.",
             wording.count(len(diff.comparisons)),

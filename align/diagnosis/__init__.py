@@ -11,8 +11,8 @@ from align.exponents import exponents_of_pairs, skipped_steps
 from align.records import DiffResult, Finding, Severity, Verdict
 from align.sentences import say
 
-OF_LATER_STEPS = frozenset({"loss-diverges", "learning-rate-differs"})
-"""Labels of what timelines tell of steps that were not captured."""
+PARTING_LOSSES = "loss-diverges"
+"""What the timelines tell of losses that drift apart, which is no proof."""
 
 __all__ = ["diagnose", "inspect", "job_rule", "rule", "run_rule"]
 
@@ -46,22 +46,22 @@ def diagnose(walk: Walk) -> DiffResult:
 
 
 def _later(walk: Walk, findings: tuple[Finding, ...]) -> str:
-    """What is known of steps behind those that were captured, and may not stand below "aligned"; else empty."""
+    """What is known of losses behind the steps that were captured, and may not stand below "aligned"; else empty."""
     end = max(walk.steps, default=-1)
-    later = (each for each in findings if each.severity is Severity.WARNING and each.label in OF_LATER_STEPS)
+    later = (each for each in findings if each.severity is Severity.WARNING and each.label == PARTING_LOSSES)
     return next((each.summary for each in later if each.where.step is not None and each.where.step > end), "")
 
 
 def _verdict(walk: Walk) -> Verdict:
     """Diverged with a first difference; aligned where enough was judged and agrees."""
-    if walk.first is not None:
+    if walk.divergence is not None:
         return Verdict.DIVERGED
     return Verdict.ALIGNED if walk.enough_judged else Verdict.INCOMPARABLE
 
 
 def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:
     """The first finding's sentence; without a divergence that of the note that says what could be seen."""
-    first = walk.first
+    first = walk.divergence
     if first is None:
         agreement = next((finding.summary for finding in findings if finding.label == "within-noise"), "Aligned.")
         if _verdict(walk) is Verdict.ALIGNED:
@@ -73,11 +73,10 @@ def _summary(walk: Walk, findings: tuple[Finding, ...]) -> str:
         )
     if findings and findings[0].severity is Severity.ERROR:
         return findings[0].summary
-    key = first.comparison.key
     return say(
         "{}, {}: {} {} is the first tensor that differs.",
-        wording.step(key.step, key.micro),
-        key.phase,
-        key.name,
-        key.slot,
+        wording.step(first.step, first.micro),
+        first.phase,
+        first.name,
+        first.slot,
     )

@@ -172,6 +172,11 @@ def parts_in_update(walk: Walk, step: int) -> bool:
     )
 
 
+def parts_by(walk: Walk, name: str) -> bool:
+    """Whether the runs part by what the timelines tell, and first by this, the loss or the optimizer's rate."""
+    return walk.first is None and walk.divergence is not None and walk.divergence.name == name
+
+
 def first_name(walk: Walk) -> str:
     """The name of the first tensor that differs, empty where there is none."""
     return walk.first.comparison.key.name if walk.first is not None else ""

@@ -744,8 +744,9 @@ SENTENCES: Mapping[str, str] = {
     "the weight decay of {} parameters ({}) is": "{} 个参数（{}）的权重衰减",
     # align/wording.py
     "not compared": "未比较",
-    "What was captured agrees ({}), but the loss of the candidate is not finite in {}, where that of the "
-    "reference is {}.": "已采集部分一致（{}），但{}待比对侧的 loss 非有限值，而标杆侧为 {}。",
+    "What was captured agrees ({}), but the loss of the {} is not finite in {}, where that of the {} is {}.": (
+        "已采集部分一致（{}），但{}的 loss 在{}为非有限值，而{}为 {}。"
+    ),
     "`align inspect {}` tells what it knows of the NaN or Inf. Capture both runs with `align capture --steps {}:{}` "
     "and compare again.": (
         "`align inspect {}` 说明已知的 NaN 或 Inf 信息。以 `align capture --steps {}:{}` 采集两侧后重新比对。"

@@ -42,11 +42,11 @@ def test_rates_that_differ_in_the_last_digit_are_one_rate(tmp_path: Path) -> Non
     assert [finding.label for finding in result.findings] == ["within-noise"]
 
 
-def test_without_parameters_another_rate_is_a_warning(tmp_path: Path) -> None:
+def test_without_parameters_another_rate_parts_the_runs_by_itself(tmp_path: Path) -> None:
     drop = frozenset({Phase.PARAM})
     reference = make(tmp_path / "a.h5", steps=1, drop=drop)
     result = diff_files(reference, make(tmp_path / "b.h5", steps=1, drop=drop, learning_rate=0.1))
     assert [(finding.label, finding.severity) for finding in result.findings] == [
-        ("learning-rate-differs", Severity.WARNING),
+        ("learning-rate-differs", Severity.ERROR),
         ("within-noise", Severity.NOTE),
     ]

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from align import wording
 from align.comparison import Walk
-from align.curves import CurveComparison, compare_curves, first_lost
+from align.curves import CurveComparison, compare_curves
+from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.records import Finding, Place, Severity
 from align.sentences import say
+from align.timelines import LOSS, LostLoss
 
 CODE = "AL804"
 LABEL = "loss-diverges"
@@ -27,10 +29,9 @@ def uncaptured(walk: Walk) -> CurveComparison | None:
 
 @rule(CODE, LABEL, rank=70)
 def find(walk: Walk) -> Iterator[Finding]:
-    """Where only the candidate's loss is not finite, or its mean stays away from that of the reference."""
-    lost = first_lost(walk.reference_timeline, walk.candidate_timeline) if walk.first is None else None
-    if lost is not None:
-        yield _lost(walk, *lost)
+    """Where only one loss is not finite, or the mean of the candidate's stays away from that of the reference."""
+    if walk.lost_loss is not None:
+        yield _lost(walk, walk.lost_loss)
         return
     curves = uncaptured(walk)
     if curves is None or curves.apart is None:
@@ -63,26 +64,29 @@ def find(walk: Walk) -> Iterator[Finding]:
     )
 
 
-def _lost(walk: Walk, step: int, loss: float) -> Finding:
+def _lost(walk: Walk, lost: LostLoss) -> Finding:
+    """An error where the runs part there, and not at a learning rate before it."""
+    sides = ("candidate", "reference") if lost.by_candidate else ("reference", "candidate")
     return Finding(
         CODE,
         LABEL,
-        Severity.WARNING,
+        Severity.ERROR if telling.parts_by(walk, LOSS) else Severity.WARNING,
         say(
-            "What was captured agrees ({}), but the loss of the candidate is not finite in {}, where that of the "
-            "reference is {}.",
+            "What was captured agrees ({}), but the loss of the {} is not finite in {}, where that of the {} is {}.",
             wording.steps(walk.steps),
-            wording.step(step),
-            wording.loss(loss),
+            sides[0],
+            wording.step(lost.step),
+            sides[1],
+            wording.loss(lost.loss),
         ),
         say(
             "`align inspect {}` tells what it knows of the NaN or Inf. Capture both runs with "
             "`align capture --steps {}:{}` and compare again.",
-            walk.candidate_path,
-            max(0, step - 1),
-            step + 1,
+            walk.candidate_path if lost.by_candidate else walk.reference_path,
+            max(0, lost.step - 1),
+            lost.step + 1,
         ),
-        Place(step=step, phase="loss", name="loss"),
-        {"step": step, "reference": loss},
-        {"step": step},
+        Place(step=lost.step, phase="loss", name=LOSS),
+        {"step": lost.step, "finite": sides[1], "loss": lost.loss},
+        {"step": lost.step},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from align import wording
@@ -10,9 +10,10 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
 from align.hyperparameters import RATE
-from align.records import Finding, Place, Severity, TimelineRow
+from align.records import Finding, Place, Severity
 from align.schedules import ScheduleKind, schedule_between
 from align.sentences import say
+from align.timelines import OPTIMIZER
 from align.updates import differing_learning_rates
 
 CODE = "AL703"
@@ -31,7 +32,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     found.update(_of_all_parameters(walk))
     differing = {step: rates for step, rates in found.items() if rates is not None}
     if not differing:
-        yield from _later(walk, ours, theirs)
+        yield from _later(walk)
         return
     step, rates = next(iter(differing.items()))
     told = [f"{rate:.6g}" for rate in rates]
@@ -39,7 +40,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     yield Finding(
         CODE,
         LABEL,
-        Severity.ERROR if parts_here else Severity.WARNING,
+        Severity.ERROR if parts_here or telling.parts_by(walk, OPTIMIZER) else Severity.WARNING,
         say(
             "The learning rate of {} is {} in the reference and {} in the candidate.{}",
             wording.step(step),
@@ -55,32 +56,29 @@ def find(walk: Walk) -> Iterator[Finding]:
     )
 
 
-def _later(walk: Walk, ours: Mapping[int, TimelineRow], theirs: Mapping[int, TimelineRow]) -> Iterator[Finding]:
+def _later(walk: Walk) -> Iterator[Finding]:
     """Rates that differ in steps only that were not captured, where all that was captured agrees."""
-    if walk.first is not None:
+    other = walk.other_rate
+    if other is None:
         return
-    for step in sorted(ours.keys() & theirs.keys()):
-        rates = differing_learning_rates(ours[step], theirs[step])
-        if rates is not None:
-            yield Finding(
-                CODE,
-                LABEL,
-                Severity.WARNING,
-                say(
-                    "What was captured agrees ({}), but the learning rate of {} is {} in the reference and {} in the "
-                    "candidate.",
-                    wording.steps(walk.steps),
-                    wording.step(step),
-                    f"{rates[0]:.6g}",
-                    f"{rates[1]:.6g}",
-                )
-                + _schedule(walk),
-                "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
-                Place(step=step, phase="optimizer"),
-                {"learning_rates": {str(step): list(rates)}, **_evidence(walk)},
-                {"step": step, "reference": rates[0], "candidate": rates[1]},
-            )
-            return
+    yield Finding(
+        CODE,
+        LABEL,
+        Severity.ERROR if telling.parts_by(walk, OPTIMIZER) else Severity.WARNING,
+        say(
+            "What was captured agrees ({}), but the learning rate of {} is {} in the reference and {} in the "
+            "candidate.",
+            wording.steps(walk.steps),
+            wording.step(other.step),
+            f"{other.rates[0]:.6g}",
+            f"{other.rates[1]:.6g}",
+        )
+        + _schedule(walk),
+        "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
+        Place(step=other.step, phase="optimizer"),
+        {"learning_rates": {str(other.step): list(other.rates)}, **_evidence(walk)},
+        {"step": other.step, "reference": other.rates[0], "candidate": other.rates[1]},
+    )
 
 
 def _schedule(walk: Walk) -> str:
