@@ -40,6 +40,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/capture_overhead.py $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
 	$(BIN)/python benchmarks/writing.py
 	$(BIN)/python benchmarks/statistics_kernel.py
+	$(BIN)/python benchmarks/device_kernels.py
 	$(BIN)/python benchmarks/start_up.py
 	$(BIN)/python benchmarks/comparing.py
 	$(BIN)/python benchmarks/checkpoint_reading.py

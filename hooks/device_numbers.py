@@ -1,4 +1,4 @@
-"""The numbers of tensors on an accelerator, as kernels that nobody waits for.
+"""The numbers of tensors on an accelerator, by few kernels that nobody waits for.
 
 A tensor, or a piece of a large one, is a row of elements; several small tensors are measured together as rows of one
 length, their ends filled with zeros. Nothing here has a shape that depends on values, or reads one.
@@ -7,17 +7,21 @@ length, their ends filled with zeros. Nothing here has a shape that depends on v
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import torch
 
 from align.hooks.bit_patterns import SHORT, Form
+from align.records import TensorStats
+
+Array = np.ndarray[Any, Any]
 
 CHAIN = 32
 """Terms in one float32 chain of a sum."""
-NUMBERS = 5
-"""Floats of a row: least and greatest element, the factor of the sums, sum, sum of squares."""
-COUNTS = 5
-"""Counts of a row: zeros (those at its end too), NaN, +Inf, -Inf, subnormals."""
+NUMBERS = 9
+"""Numbers of a row: zeros and those below all normal numbers (both with those at its end), NaN, +Inf, -Inf; least and
+greatest element, sum, sum of squares. Where sums are in float32 the factor that they were scaled by follows."""
 LARGE, SMALL = 2.0**50, 2.0**-40
 """Beyond these magnitudes sums of squares of a row may leave the range of float32, so its elements are scaled."""
 SCALE = 2.0**80
@@ -36,35 +40,48 @@ def widened(values: torch.Tensor, *, double: bool) -> torch.Tensor:
 
 
 def row_numbers(rows: torch.Tensor, dtype: torch.dtype, lengths: torch.Tensor | None, *, double: bool) -> torch.Tensor:
-    """The NUMBERS and COUNTS of each row of (n, width), as (n, 10); in float64 where the device has it.
+    """The NUMBERS of each row of (n, width), as (n, 9), in float64; where the device has none (n, 10) in float32.
 
     `dtype` is that of the elements before they were widened, `lengths` their number in each row where some are full
     of zeros behind it.
     """
-    inside = rows.isfinite()
+    zeros, nans, positive, negative = rows == 0, rows.isnan(), rows == math.inf, rows == -math.inf
+    smaller = rows.abs() < torch.finfo(dtype).tiny if dtype in SHORT else zeros
+    tally = torch.stack([zeros, smaller, nans, positive, negative]).sum(2).t()
+    outside = nans | positive | negative
     if lengths is not None:
-        inside = inside & (torch.arange(rows.shape[1], device=rows.device) < lengths[:, None])
-    zero = torch.zeros((), dtype=rows.dtype, device=rows.device)
+        outside = outside | (torch.arange(rows.shape[1], device=rows.device) >= lengths[:, None])
     # Not infinity: a device that saturates would set its overflow flag, by which training skips steps.
-    bound = torch.full((), torch.finfo(rows.dtype).max, dtype=rows.dtype, device=rows.device)
-    clean = torch.where(inside, rows, zero)
-    low, high = torch.where(inside, rows, bound).amin(1), torch.where(inside, rows, -bound).amax(1)
-    counts = [rows == 0, rows.isnan(), rows == math.inf, rows == -math.inf]
-    if dtype in SHORT:
-        counts.append((rows.abs() < torch.finfo(dtype).tiny) & (rows != 0))
-    tally = [count.sum(1) for count in counts]
-    if dtype not in SHORT:
-        tally.append(torch.zeros_like(tally[0]))
+    bound = torch.finfo(rows.dtype).max
+    low, high = rows.masked_fill(outside, bound).amin(1), rows.masked_fill(outside, -bound).amax(1)
+    clean = rows.masked_fill(outside, 0.0)
     if double:
         clean = clean.double()
-        sums = [torch.ones_like(low).double(), clean.sum(1), clean.square().sum(1)]
+        found = [low, high, clean.sum(1), clean.square().sum(1)]
     else:
-        peak = clean.abs().amax(1)
-        factor = torch.where(peak > LARGE, zero + 1.0 / SCALE, torch.where(peak < SMALL, zero + SCALE, zero + 1.0))
+        peak = torch.maximum(-low, high)
+        factor = torch.ones_like(peak).masked_fill(peak > LARGE, 1.0 / SCALE).masked_fill(peak < SMALL, SCALE)
         scaled = clean * factor[:, None]
-        sums = [factor, _chained_sums(scaled), _chained_sums(scaled * scaled)]
-    numbers = torch.stack([low.to(sums[0].dtype), high.to(sums[0].dtype), *sums], 1)
-    return torch.cat([numbers, torch.stack(tally, 1).to(numbers.dtype)], 1)
+        sums = _tree(torch.stack([scaled, scaled * scaled], 2))
+        found = [low, high, sums[:, 0], sums[:, 1], factor]
+    numbers = torch.stack([each.to(found[2].dtype) for each in found], 1)
+    return torch.cat([tally.to(numbers.dtype), numbers], 1)
+
+
+def statistics(rows: Array, numel: int, padding: int, *, double: bool) -> TensorStats:
+    """The statistics of a tensor of so many elements from the numbers of its rows, with so many zeros behind them.
+
+    `rows` are float64: (n, 9), or (n, 10) with the factors. Sums over rows are in float64.
+    """
+    zeros, smaller, nans, positive, negative = (int(count) for count in rows[:, :5].sum(axis=0))
+    low, high, total, squares = rows[:, 5:NUMBERS].T
+    factor = 1.0 if double else rows[:, NUMBERS]
+    empty = nans + positive + negative == numel
+    return TensorStats(
+        numel, 0.0 if empty else float(low.min()), 0.0 if empty else float(high.max()),
+        float((total / factor).sum()), float((squares / factor**2).sum()), zeros - padding, nans, positive, negative,
+        smaller - zeros,
+    )  # fmt: skip
 
 
 def exponent_counts(rows: torch.Tensor, form: Form) -> torch.Tensor:
@@ -74,10 +91,11 @@ def exponent_counts(rows: torch.Tensor, form: Form) -> torch.Tensor:
     # 112 is the difference of both biases: subnormals and zeros of float16 come out at or below 0, Inf and NaN above.
     codes = codes if form.codes == FLOAT32_CODES else (codes - 112).clamp(0, form.codes - 1)
     lanes = max(LANES // count, 1)
-    lane = torch.arange(lanes, device=rows.device).repeat(-(-width // lanes))[:width]
+    if lanes > 1:
+        codes = codes * lanes + torch.arange(width, dtype=codes.dtype, device=rows.device) % lanes
     counters = torch.zeros(count, form.codes * lanes, dtype=torch.float32, device=rows.device)
-    counters.scatter_add_(1, codes.long() * lanes + lane, torch.ones_like(rows))
-    return counters.view(count, form.codes, lanes).sum(2)
+    counters.scatter_add_(1, codes.long(), torch.ones_like(rows))
+    return counters.view(count, form.codes, lanes).sum(2) if lanes > 1 else counters
 
 
 def bucket_sums(signed: torch.Tensor, *, double: bool) -> torch.Tensor:
@@ -85,17 +103,15 @@ def bucket_sums(signed: torch.Tensor, *, double: bool) -> torch.Tensor:
     return signed.sum(1, dtype=torch.float64) if double else _tree(signed)
 
 
-def _chained_sums(rows: torch.Tensor) -> torch.Tensor:
-    """The sum of each row of (n, width) over short float32 chains."""
-    return _tree(rows[:, :, None])[:, 0]
-
-
 def _tree(rows: torch.Tensor) -> torch.Tensor:
-    """(n, rows, K) summed to (n, K) by float32 chains of at most CHAIN rows a level."""
-    while rows.shape[1] > 1:
-        count, height, width = rows.shape
-        rest = -height % CHAIN
-        if rest and height > CHAIN:
-            rows = torch.cat([rows, rows.new_zeros(count, rest, width)], 1)
-        rows = rows.view(count, -1, min(CHAIN, height), width).sum(2)
+    """(n, rows, K) summed to (n, K) by float32 chains of one length, at most CHAIN, over as few levels as it takes."""
+    count, height, width = rows.shape
+    levels = 1
+    while CHAIN**levels < height:
+        levels += 1
+    chain = next(length for length in range(1, CHAIN + 1) if length**levels >= height)
+    if chain**levels > height:
+        rows = torch.cat([rows, rows.new_zeros(count, chain**levels - height, width)], 1)
+    for _ in range(levels):
+        rows = rows.view(count, -1, chain, width).sum(2)
     return rows[:, 0]

@@ -54,6 +54,7 @@ def capabilities() -> dict[str, Any]:
 
 CAPABILITIES = {
     "tensors": "ok",
+    "numbers_in_the_place_of_tensors": "ok",
     "other_device_refused": (
         "Expected all tensors to be on the same device, but found at least two devices, npu:0 and cpu!"
     ),
