@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -50,6 +51,13 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _imported() -> None:
+    """Take what is imported by now out of what is collected: a recorder looks through all objects that live."""
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass(frozen=True)
