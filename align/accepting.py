@@ -13,7 +13,7 @@ from align.curve_files import read_curves
 from align.curve_records import CurveKind, Curves, Quantity
 from align.errors import CaptureFileError, ComparisonError, UsageError
 from align.records import DiffResult
-from align.sentences import say
+from align.sentences import say, told
 from align.tolerance import LIMIT
 
 SIDES = ("reference", "candidate")
@@ -72,7 +72,7 @@ def compared(runs: tuple[Curves, Curves], floors: Sequence[str], policy: Policy)
     try:
         return diff_files(runs[0].path, runs[1].path, limit=limit, floors=floors), ""
     except ComparisonError as error:
-        return None, say("The captures cannot be compared by their tensors: {}", str(error))
+        return None, say("The captures cannot be compared by their tensors: {}", told(error))
 
 
 def has_tensors(curves: Curves) -> bool:
@@ -97,8 +97,12 @@ def read_columns(said: Sequence[str]) -> tuple[Columns, Columns]:
         known = {str(each): each for each in Quantity}
         if not equals or not name or quantity.strip() not in known or (colon and side.strip() not in SIDES):
             raise UsageError(
-                f"Cannot read the column '{text}': write --column QUANTITY=NAME, such as --column loss=train/loss, or "
-                f"--column candidate:loss=NAME for one file. Quantities are {', '.join(known)}."
+                say(
+                    "Cannot read the column '{}': write --column QUANTITY=NAME, such as --column loss=train/loss, or "
+                    "--column candidate:loss=NAME for one file. Quantities are {}.",
+                    text,
+                    ", ".join(known),
+                )
             )
         for each in [side.strip()] if colon else SIDES:
             columns[each][known[quantity.strip()]] = name
@@ -116,7 +120,10 @@ def read_steps(said: str) -> tuple[int | None, int | None]:
         bounds = []
     if len(bounds) != len(SIDES) or (None not in bounds and bounds[0] >= bounds[1]):  # type: ignore[operator]
         raise UsageError(
-            f"Cannot read the steps '{said}': write --steps A:B, such as --steps 0:1000 or --steps 100: for all from "
-            "step 100 on."
+            say(
+                "Cannot read the steps '{}': write --steps A:B, such as --steps 0:1000 or --steps 100: for all "
+                "from step 100 on.",
+                said,
+            )
         )
     return bounds[0], bounds[1]

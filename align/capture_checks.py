@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from align.capture_format import FORMAT_VERSION
 from align.hashing import hash_bytes, row_hashes
 from align.records import RunInfo
+from align.sentences import say
 
 CHECKSUM = "checksum"
 _SEAL = b', "checksum": "'
@@ -76,7 +77,7 @@ def sealed(data: bytes) -> bytes:
     facts, seal_mark, _ = data.rstrip(b" \0").rpartition(_SEAL)
     facts += b"}"
     if not seal_mark or seal(facts) != data.rstrip(b" \0"):
-        msg = "the facts of the run do not fit their checksum"
+        msg = say("the facts of the run do not fit their checksum")
         raise ValueError(msg)
     return facts
 
@@ -84,7 +85,7 @@ def sealed(data: bytes) -> bytes:
 def check_table(rows: NDArray[Any], dtype: np.dtype[np.void], name: str) -> None:
     """Raise ValueError where a row of a table is not what was written."""
     if rows.dtype != dtype or rows.ndim != 1 or not np.array_equal(rows[CHECKSUM], row_checksums(rows)):
-        msg = f"the table '{name}' does not fit its checksums"
+        msg = say("the table '{}' does not fit its checksums", name)
         raise ValueError(msg)
 
 

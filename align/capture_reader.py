@@ -38,6 +38,7 @@ from align.capture_index import StepTables, highest_text, unpack_facts, unpack_r
 from align.damage import ELSEWHERE, reading
 from align.errors import CaptureFileError, NewerCaptureFile, NotACaptureFile, TruncatedCaptureFile
 from align.records import INIT_STEP, Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
+from align.sentences import say
 from align.steady_file import SteadyFile
 from align.value_source import ValueSource
 from align.value_types import as_numbers, file_type, storage_dtype
@@ -178,8 +179,12 @@ class Capture:
     def _kept(self, record: TensorRecord) -> h5py.Dataset:
         if not record.has_values:
             raise CaptureFileError(
-                f"Cannot read the values of '{record.key}' from '{self.path}': they were not kept. "
-                "Capture again with --detail tensors."
+                say(
+                    "Cannot read the values of '{}' from '{}': they were not kept. Capture again with --detail "
+                    "tensors.",
+                    record.key,
+                    self.path,
+                )
             )
         return self._file["/".join(value_path(record.key)).encode("utf-8", "surrogatepass")]
 
@@ -192,7 +197,7 @@ class Capture:
                 sums.id.refresh()
                 encoded = split_texts(table[...])
                 if not np.array_equal(text_checksums(encoded), sums[...]):
-                    msg = "the table 'names' does not fit its checksums"
+                    msg = say("the table 'names' does not fit its checksums")
                     raise ValueError(msg)
                 self._texts = [decode_text(data) for data in encoded]
         return self._texts
@@ -212,8 +217,8 @@ class Capture:
 
     def _read_tables(self, step: int) -> StepTables:
         if step not in self.steps and not (step == INIT_STEP and self.has_init):
-            known = ", ".join(map(str, self.steps)) or "none"
-            msg = f"Cannot read step {step} from '{self.path}': it was not captured. Captured steps: {known}."
+            known = ", ".join(map(str, self.steps)) or say("none")
+            msg = say("Cannot read step {} from '{}': it was not captured. Captured steps: {}.", step, self.path, known)
             raise CaptureFileError(msg)
         with reading(self.path):
             group = self._file[step_group(step)]
@@ -226,7 +231,7 @@ class Capture:
                 stored.append(_member(group, "row_hashes", np.dtype(np.uint64), optional=True))
                 stored.append(_member(group, "exponents", np.dtype(np.int64), optional=True))
             if int(group["checksum"][()]) != step_checksum(step, stored):
-                msg = f"{step_group(step)} does not fit its checksum"
+                msg = say("{} does not fit its checksum", step_group(step))
                 raise ValueError(msg)
             index, sketches, *rest = stored
             facts, hashes, exponents = rest or (np.zeros(0, dtype) for dtype in (FACT_DTYPE, np.uint64, np.int64))
@@ -239,7 +244,7 @@ def _member(group: h5py.Group, name: str, dtype: np.dtype[Any], *, optional: boo
         return np.zeros(0, dtype=dtype)
     array: NDArray[Any] = group[name][...]
     if array.dtype != dtype or array.ndim != 1:
-        msg = f"its table '{name}' is not what was written"
+        msg = say("its table '{}' is not what was written", name)
         raise ValueError(msg)
     return array
 
@@ -273,23 +278,29 @@ def _holds_weights(path: Path) -> bool:
 def _check_readable(path: Path) -> None:
     """Say why the path cannot be read at all."""
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a name is too long
-        msg = f"Cannot read '{path}': it is a folder. Name a capture file in it."
+        msg = say("Cannot read '{}': it is a folder. Name a capture file in it.", path)
         raise NotACaptureFile(msg)
     try:
         with path.open("rb") as stream:
             head = stream.read(len(_SIGNATURE))
     except FileNotFoundError as error:
-        msg = f"Cannot read '{path}': there is no such file. Check the path, or make it with 'align capture -o {path}'."
+        msg = say(
+            "Cannot read '{}': there is no such file. Check the path, or make it with 'align capture -o {}'.",
+            path,
+            path,
+        )
         raise NotACaptureFile(msg) from error
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        msg = f"Cannot read '{path}': {reason}. Check who owns it and what its permissions are."
+        msg = say("Cannot read '{}': {}. Check who owns it and what its permissions are.", path, reason)
         raise CaptureFileError(msg) from error
     if not head:
-        raise NotACaptureFile(f"Cannot read '{path}': it is empty, its capture ended before it began. Capture again.")
+        raise NotACaptureFile(
+            say("Cannot read '{}': it is empty, its capture ended before it began. Capture again.", path)
+        )
     if head != _SIGNATURE:
-        other = "; for files of weights use `align checkpoint`" if _holds_weights(path) else ""
-        msg = f"Cannot read '{path}': it is not an HDF5 file{other}. Name a file that 'align capture' wrote."
+        other = say("; for files of weights use `align checkpoint`") if _holds_weights(path) else ""
+        msg = say("Cannot read '{}': it is not an HDF5 file{}. Name a file that 'align capture' wrote.", path, other)
         raise NotACaptureFile(msg)
 
 
@@ -300,7 +311,7 @@ def _open(path: Path) -> Capture:
         file = h5py.File(steady, "r") if steady.recovered else h5py.File(path, "r", locking=False)
     except OSError as error:
         steady.close()
-        msg = f"Cannot read '{path}': {_damage(path, error)}. {ELSEWHERE}"
+        msg = say("Cannot read '{}': {}. {}", path, _damage(path, error), ELSEWHERE)
         raise TruncatedCaptureFile(msg) from error
     try:
         version = _check_version(path, file)
@@ -318,14 +329,20 @@ def _check_version(path: Path, file: h5py.File) -> int:
         version = int(file.attrs.get("align_format", 0))
         facts = file["run"][()] if "run" in file else b""
     if not version or not facts:
-        msg = f"Cannot read '{path}': it is an HDF5 file, but not a capture. Name a file that 'align capture' wrote."
+        msg = say(
+            "Cannot read '{}': it is an HDF5 file, but not a capture. Name a file that 'align capture' wrote.", path
+        )
         raise NotACaptureFile(msg)
     if version > FORMAT_VERSION:
         with reading(path):
             author = json.loads(facts).get("align_version", "")
-        msg = (
-            f"Cannot read '{path}': it has capture format {version}, written by align {author}, and this align "
-            f"reads formats up to {FORMAT_VERSION}. Update it with 'pip install -U torch-align'."
+        msg = say(
+            "Cannot read '{}': it has capture format {}, written by align {}, and this align reads formats "
+            "up to {}. Update it with 'pip install -U torch-align'.",
+            path,
+            version,
+            author,
+            FORMAT_VERSION,
         )
         raise NewerCaptureFile(msg)
     with reading(path):
@@ -338,18 +355,18 @@ def _check_members(path: Path, file: h5py.File) -> None:
     with reading(path):
         unknown = [name for name in file if name not in _MEMBERS and step_number(name) is None]
         if unknown:
-            msg = f"it holds '{ascii(unknown[0])[1:-1]}', which no capture has"
+            msg = say("it holds '{}', which no capture has", ascii(unknown[0])[1:-1])
             raise ValueError(msg)
 
 
 def _damage(path: Path, error: OSError) -> str:
     """How many bytes are missing, where HDF5 says so."""
     if "locking flag" in str(error):
-        return "this process has it open with other locking (open it there with locking=False)"
+        return say("this process has it open with other locking (open it there with locking=False)")
     stored = re.search(r"stored_eof = (\d+)", str(error))
     if stored is None:
-        return "its HDF5 structure is damaged"
-    return f"it is truncated: {path.stat().st_size} of {stored.group(1)} bytes are there"
+        return say("its HDF5 structure is damaged")
+    return say("it is truncated: {} of {} bytes are there", path.stat().st_size, stored.group(1))
 
 
 def _parse_run(data: bytes, version: int) -> RunInfo:

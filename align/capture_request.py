@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from align.errors import CaptureFileError
+from align.sentences import say
 
 LOOKS_PER_SECOND = 4
 """How often a running capture looks for a request at most: a look is one failing system call, 2 us on a local disk,
@@ -34,7 +35,7 @@ def leave_request(capture: Path, steps: int) -> None:
         draft.write_text(f"{steps}\n")
         draft.replace(path)  # at once: a reader never sees a half of it
     except OSError as error:
-        raise CaptureFileError(f"Cannot leave a request beside '{capture}': {error.strerror}.") from error
+        raise CaptureFileError(say("Cannot leave a request beside '{}': {}.", capture, error.strerror)) from error
 
 
 def take_request(capture: Path) -> int:

@@ -28,6 +28,7 @@ from align.capture_index import Texts, pack_step
 from align.errors import CaptureError, CaptureFileError
 from align.kept_values import LARGE, ArraySource, KeptValues, Values, contiguous, space, value_paths, with_shared
 from align.records import INIT_STEP, Fact, ModuleInfo, RunInfo, TensorRecord, TimelineRow
+from align.sentences import say
 from align.sketch import SIGN_TABLE_ID
 from align.space_limit import LEAST_FREE, SpaceLimit
 from align.staging import PAGE, Source
@@ -40,7 +41,7 @@ _CHUNK_ROWS = {"names": 512, "name_bytes": 8192, "name_checksums": 512, "modules
 _RUN_SLACK = 4096
 _META_BLOCK = 1 << 13
 _CACHE = 1 << 22
-_ELSEWHERE = "Choose another place with -o."
+_ELSEWHERE = say("Choose another place with -o.")
 _H5_ERRORS = (OSError, RuntimeError, ValueError, KeyError)
 
 
@@ -83,7 +84,7 @@ class CaptureWriter:
             if self.path.is_file():
                 self.path.unlink()
             reason = _reason(error.__cause__ or error)
-            raise CaptureError(f"Cannot write '{self.path}': {reason}. {_ELSEWHERE}") from error
+            raise CaptureError(say("Cannot write '{}': {}. {}", self.path, reason, _ELSEWHERE)) from error
 
     @property
     def failed(self) -> bool:
@@ -125,7 +126,7 @@ class CaptureWriter:
         be given again with a later step.
         """
         if step in self._committed:
-            msg = f"Cannot write step {step} to '{self.path}': it is already there. Commit every step once."
+            msg = say("Cannot write step {} to '{}': it is already there. Commit every step once.", step, self.path)
             raise CaptureFileError(msg)
         handles = with_shared(records, values)
         paths = value_paths(records, handles, self.path)
@@ -267,7 +268,9 @@ class CaptureWriter:
     def _fail(self, error: BaseException) -> CaptureFileError:
         self._steady.give_up(OSError(str(error)))
         self._failure = CaptureFileError(
-            f"Cannot write '{self.path}': {_reason(error)}. The steps that were finished before are in the file."
+            say(
+                "Cannot write '{}': {}. The steps that were finished before are in the file.", self.path, _reason(error)
+            )
         )
         return self._failure
 
@@ -330,20 +333,24 @@ class CaptureWriter:
 def _create(path: Path, *, force: bool) -> SteadyFile:
     """Create the file, or say why it cannot be created."""
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a name is too long
-        raise CaptureError(f"Cannot write '{path}': it is a folder. Name a file in it, as in '{path / 'run.h5'}'.")
+        raise CaptureError(
+            say("Cannot write '{}': it is a folder. Name a file in it, as in '{}'.", path, path / "run.h5")
+        )
     try:
         return SteadyFile.create(path, overwrite=force)
     except FileExistsError as error:
-        msg = (
-            f"Cannot write '{path}': it exists. Name another file, or replace it with --force (in Python, force=True)."
+        msg = say(
+            "Cannot write '{}': it exists. Name another file, or replace it with --force (in Python, force=True).", path
         )
         raise CaptureError(msg) from error
     except FileNotFoundError as error:
         if path.parent.is_dir():
-            raise CaptureError(f"Cannot write '{path}': no file can be made there. {_ELSEWHERE}") from error
-        raise CaptureError(f"Cannot write '{path}': there is no folder '{path.parent}'. Create it first.") from error
+            raise CaptureError(say("Cannot write '{}': no file can be made there. {}", path, _ELSEWHERE)) from error
+        raise CaptureError(
+            say("Cannot write '{}': there is no folder '{}'. Create it first.", path, path.parent)
+        ) from error
     except OSError as error:
-        raise CaptureError(f"Cannot write '{path}': {_reason(error)}. {_ELSEWHERE}") from error
+        raise CaptureError(say("Cannot write '{}': {}. {}", path, _reason(error), _ELSEWHERE)) from error
 
 
 def _open_hdf5(steady: SteadyFile) -> h5py.File:

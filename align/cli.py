@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from align import __version__
 from align.cli_accept import accept
+from align.cli_language import Function, complain, language, spoken
 from align.cli_report import report
 from align.errors import AlignError, UsageError
+from align.sentences import say, told
 from align.watching import end
 
 EXIT_UNKNOWN = 2
@@ -26,27 +27,17 @@ class AlignGroup(click.Group):
     """The one place where an AlignError, or Ctrl-C, becomes a message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; whatever it could not do is said in one sentence, exit code 2."""
+        """Run a command; whatever it could not do is said in one sentence, in the command's language, exit code 2."""
         try:
             return super().invoke(ctx)
         except AlignError as error:
             end()
-            click.echo(f"align: {error}", err=True)
+            complain(told(error))
             ctx.exit(EXIT_UNKNOWN)
         except KeyboardInterrupt:
             end()
-            click.echo("align: interrupted before it was done; no file was left half written.", err=True)
+            complain(say("interrupted before it was done; no file was left half written."))
             ctx.exit(EXIT_INTERRUPTED)
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def spoken(function: Function) -> Function:
-    """The option of a command that speaks several languages."""
-    return click.option(
-        "--lang", type=click.Choice(["en", "zh"]), help="The language of text and page. [default: by the locale]"
-    )(function)
 
 
 def reported(function: Function) -> Function:
@@ -83,7 +74,7 @@ def main(ctx: click.Context) -> None:
     if ctx.invoked_subcommand not in RUN_SCRIPTS:
         from align.reports.progress_line import shown
 
-        ctx.with_resource(shown(_language))
+        ctx.with_resource(shown(lambda: language().code))
 
 
 @main.command(
@@ -256,8 +247,14 @@ def inspect(ctx: click.Context, /, paths: tuple[str, ...], **wanted: Any) -> Non
 
     if len(paths) > 1:
         raise UsageError(
-            f"Cannot inspect {len(paths)} files at once: `align inspect {paths[0]}` looks at one run, with all its "
-            f"ranks. To compare two runs: `align diff {paths[0]} {paths[1]}`."
+            say(
+                "Cannot inspect {} files at once: `align inspect {}` looks at one run, with all its ranks. To "
+                "compare two runs: `align diff {} {}`.",
+                len(paths),
+                paths[0],
+                paths[0],
+                paths[1],
+            )
         )
     report = Wanted(**wanted)
     result = inspect_files(paths[0])
@@ -381,20 +378,16 @@ def _check_script(script: str) -> None:
     """Say where options belong that were written behind the captures."""
     if script.startswith("-") and not Path(script).exists():
         raise UsageError(
-            f"Cannot run the script '{script}': the options of align replay stand before the first capture, what "
-            "follows the script is the script's own."
+            say(
+                "Cannot run the script '{}': the options of align replay stand before the first capture, what "
+                "follows the script is the script's own.",
+                script,
+            )
         )
 
 
-def _language() -> str:
-    """The code of the language in which progress is told: that of the command's reports."""
-    from align.reports.language import chosen
-
-    return chosen(click.get_current_context().params.get("lang"), sys.stderr.encoding).code
-
-
 def _note(line: str) -> None:
-    click.echo(line, err=True)
+    click.echo(language().said(line), err=True)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from align.cli_language import spoken
 from align.errors import UsageError
+from align.sentences import say
 
 
 def _show_policy(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
@@ -34,7 +36,6 @@ def _show_policy(ctx: click.Context, parameter: click.Parameter, value: str | No
 @click.option(
     "--show-policy",
     metavar="NAME",
-    is_eager=True,
     expose_value=False,
     callback=_show_policy,
     help="Print a policy, to start one of your own from, and end.",
@@ -77,7 +78,7 @@ def _show_policy(ctx: click.Context, parameter: click.Parameter, value: str | No
 @click.option(
     "--markdown", "markdown_path", metavar="FILE", help="Also write the document as Markdown; - prints it alone."
 )
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="The language of text and page. [default: by the locale]")
+@spoken
 @click.pass_context
 def accept(ctx: click.Context, /, reference: str, candidate: str, **options: Any) -> None:
     """Judge whether the training in CAND may be accepted in place of the one in REF.
@@ -109,10 +110,10 @@ def _keep_apart(given: Sequence[str], written: Mapping[str, str | None]) -> None
             continue
         place = Path(path).resolve()
         if place in read:
-            raise UsageError(f"Cannot write --{option} to '{path}': that file is read. Name another file.")
+            raise UsageError(say("Cannot write --{} to '{}': that file is read. Name another file.", option, path))
         # A device takes both.
         if place in taken and (place.is_file() or not place.exists()):
             raise UsageError(
-                f"Cannot write --{taken[place]} and --{option} to one file, '{path}'. Name a file for each."
+                say("Cannot write --{} and --{} to one file, '{}'. Name a file for each.", taken[place], option, path)
             )
         taken[place] = option

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from align.cli_language import spoken
+
 
 @click.command("report")
 @click.argument("path", metavar="RESULT.json")
@@ -21,7 +23,7 @@ import click
     is_flag=True,
     help="Leave out host names, folders, command lines and environment variables: for what leaves the company.",
 )
-@click.option("--lang", type=click.Choice(["en", "zh"]), help="The language of text and page. [default: by the locale]")
+@spoken
 @click.pass_context
 def report(ctx: click.Context, /, path: str, *, redact: bool, **wanted: Any) -> None:
     """Report a saved result again: as text, or as the page of which only the JSON was kept.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -14,7 +15,7 @@ from align.capture_file import Capture, find_ranks, open_capture
 from align.checkpoint_records import CheckpointResult
 from align.comparison import Walk, compare
 from align.diagnosis import diagnose, inspect
-from align.errors import UsageError
+from align.errors import NotACaptureFile, UsageError
 from align.floor_checks import check_not_perturbed
 from align.inspection import RunView
 from align.judging import Judging
@@ -27,7 +28,7 @@ from align.replay_children import Program, keep_folder, replay, temporary_folder
 from align.replay_summary import Replayed, check_replay
 from align.reports.show import Contents, matches, show_text
 from align.requests import is_alive
-from align.sentences import say
+from align.sentences import say, told
 from align.tolerance import LIMIT
 from align.watching import Stage
 
@@ -57,13 +58,27 @@ def diff_files(
     watching.begin(Stage.READING)
     with ExitStack() as stack:
         stack.enter_context(_without_collections())
-        first = stack.enter_context(open_capture(one_rank(reference)))
-        second = stack.enter_context(open_capture(one_rank(candidate)))
+        first, second = (stack.enter_context(_opened(path, reference, candidate)) for path in (reference, candidate))
         check_not_perturbed(first, second)
         others = [stack.enter_context(open_capture(one_rank(path))) for path in floors]
         floor = measured_floor(first, second, others, pairs) if others else None
         walk = compare(first, second, pairs, Judging(limit, floor), rules)
         return diagnose(with_floor(walk, floor) if floor is not None else walk)
+
+
+def _opened(path: str, reference: str, candidate: str) -> Capture:
+    """One of two captures to compare; of a log of the loss the command that reads it is told."""
+    try:
+        return open_capture(one_rank(path))
+    except NotACaptureFile as error:
+        # Comparisons of captures do without what reads logs.
+        from align.curve_files import holds_loss_curve
+
+        if not holds_loss_curve(path):
+            raise
+        command = shlex.join(["align", "accept", reference, candidate])
+        message = say("{} It holds a loss curve; `{}` compares loss curves.", told(error), command)
+        raise NotACaptureFile(message) from error
 
 
 def earliest(results: Iterable[DiffResult]) -> DiffResult:
@@ -251,8 +266,11 @@ def parse_rename(text: str) -> tuple[str, str]:
     old, new = old.strip().rstrip("."), new.strip().rstrip(".")
     if not equals or not (old or new):
         raise UsageError(
-            f"Cannot read the rename '{text}': write --rename OLD=NEW, such as --rename model.h=model.layers, or "
-            "--rename =net to put 'net.' before every name of the reference."
+            say(
+                "Cannot read the rename '{}': write --rename OLD=NEW, such as --rename model.h=model.layers, or "
+                "--rename =net to put 'net.' before every name of the reference.",
+                text,
+            )
         )
     return old, new
 

@@ -48,6 +48,7 @@ from align.records import (
     TensorRecord,
     TimelineRow,
 )
+from align.sentences import say
 from align.timelines import LostLoss, OtherRate, lost_loss, other_rate, parting
 from align.tolerance import coarsest, is_float
 from align.underflow_gaps import UnderflowGap
@@ -331,19 +332,33 @@ def _common_steps(reference: Capture, candidate: Capture) -> list[int]:
             why = none_of_asked(capture.run)
             if why:
                 raise ComparisonError(
-                    f"Cannot compare: the {side} '{capture.path}' holds {why}. "
-                    f"Capture it again with {within(capture.run)}."
+                    say(
+                        "Cannot compare: the {} '{}' holds {}. Capture it again with {}.",
+                        side,
+                        capture.path,
+                        why,
+                        within(capture.run),
+                    )
                 )
             raise ComparisonError(
-                f"Cannot compare: the {side} '{capture.path}' holds no finished step. "
-                "Capture it again and let at least one training step end."
+                say(
+                    "Cannot compare: the {} '{}' holds no finished step. Capture it again and let at least one "
+                    "training step end.",
+                    side,
+                    capture.path,
+                )
             )
     common = sorted(set(reference.steps) & set(candidate.steps))
     if not common:
         raise ComparisonError(
-            f"Cannot compare '{reference.path}' with '{candidate.path}': they have no step in common. The reference "
-            f"has {wording.steps(reference.steps)}, the candidate {wording.steps(candidate.steps)}. "
-            "Capture both with the same --steps."
+            say(
+                "Cannot compare '{}' with '{}': they have no step in common. The reference has {}, the candidate "
+                "{}. Capture both with the same --steps.",
+                reference.path,
+                candidate.path,
+                wording.steps(reference.steps),
+                wording.steps(candidate.steps),
+            )
         )
     return common
 
@@ -353,14 +368,20 @@ def _check_overlap(reference: Capture, candidate: Capture, pairings: Sequence[Pa
         return
     phases = [_phases(capture, [paired.step for paired in pairings]) for capture in (reference, candidate)]
     raise ComparisonError(
-        f"Cannot compare '{reference.path}' with '{candidate.path}': no record of one has an answer in the other. "
-        f"The reference has the phases {phases[0]}, the candidate {phases[1]}. Capture both with the same --phases."
+        say(
+            "Cannot compare '{}' with '{}': no record of one has an answer in the other. The reference has "
+            "the phases {}, the candidate {}. Capture both with the same --phases.",
+            reference.path,
+            candidate.path,
+            phases[0],
+            phases[1],
+        )
     )
 
 
 def _phases(capture: Capture, steps: Sequence[int]) -> str:
     seen = {record.key.phase for step in steps for record in _parted(capture, step).walked}
-    return wording.listing([str(phase) for phase in Phase if phase in seen]) or "none"
+    return wording.listing([str(phase) for phase in Phase if phase in seen]) or say("none")
 
 
 def _pair_initial(reference: Capture, candidate: Capture, names: NamePairs) -> PairedStep:

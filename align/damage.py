@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from align.errors import CaptureFileError, TruncatedCaptureFile
+from align.sentences import say, told
 
-ELSEWHERE = "Copy it again from where it was written, or capture again."
+ELSEWHERE = say("Copy it again from where it was written, or capture again.")
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, IndexError, OverflowError, MemoryError)
 
 
@@ -20,9 +21,9 @@ def reading(path: Path) -> Iterator[None]:
     except CaptureFileError:
         raise
     except _DAMAGE as error:
-        raise damaged(path, error) from error
+        raise damaged(path, told(error)) from error
 
 
-def damaged(path: Path, reason: object) -> TruncatedCaptureFile:
+def damaged(path: Path, reason: str) -> TruncatedCaptureFile:
     """The error that says so."""
-    return TruncatedCaptureFile(f"Cannot read '{path}': it is damaged ({reason}). {ELSEWHERE}")
+    return TruncatedCaptureFile(say("Cannot read '{}': it is damaged ({}). {}", path, reason, ELSEWHERE))

@@ -12,6 +12,7 @@ from align.equality import Answer, judge_equality
 from align.errors import ComparisonError
 from align.pairing import LARGEST_SHARE_WITHOUT_PARTNER, NamePairs, Pair, PairedStep
 from align.records import INIT_STEP, Detail, Phase, RunInfo
+from align.sentences import joined, say
 from align.tolerance import PRECISIONS, conv_precision, matmul_precision
 
 MOVED_BY_AT_MOST = 1.5
@@ -30,22 +31,34 @@ def check_not_perturbed(reference: Capture, candidate: Capture) -> None:
     if not any(runs) or all(runs[0].get(name) == runs[1].get(name) for name in ("seed", "unit")):
         return
     if all(runs):
-        seeds = " and ".join(f"--perturb {run.get('seed')}" for run in runs)
+        seeds = joined(" and ", (f"--perturb {run.get('seed')}" for run in runs))
         raise ComparisonError(
-            f"Cannot judge '{reference.path}' and '{candidate.path}': they were captured with {seeds}, which moved the "
-            "weights and float inputs of each by other numbers on purpose. Capture both scripts without --perturb, and "
-            f"compare with `align diff REF.h5 CAND.h5 --floor {reference.path}`."
+            say(
+                "Cannot judge '{}' and '{}': they were captured with {}, which moved the weights and float "
+                "inputs of each by other numbers on purpose. Capture both scripts without --perturb, and compare "
+                "with `align diff REF.h5 CAND.h5 --floor {}`.",
+                reference.path,
+                candidate.path,
+                seeds,
+                reference.path,
+            )
         )
     moved = candidate if runs[1] else reference
-    by = f" by {moved.run.perturbed['by']}" if "by" in moved.run.perturbed else ""
+    by = say(" by {}", moved.run.perturbed["by"]) if "by" in moved.run.perturbed else ""
     role = (
         f"`align diff {reference.path} CAND.h5 --floor {candidate.path}`"
         if runs[1]
         else f"`align diff REF.h5 {candidate.path} --floor {reference.path}`"
     )
     raise ComparisonError(
-        f"Cannot judge '{moved.path}': it was captured with --perturb {moved.run.perturbed.get('seed')}, which moved "
-        f"its weights and float inputs{by} on purpose. It shows what rounding does; compare with {role}."
+        say(
+            "Cannot judge '{}': it was captured with --perturb {}, which moved its weights and float "
+            "inputs{} on purpose. It shows what rounding does; compare with {}.",
+            moved.path,
+            moved.run.perturbed.get("seed"),
+            by,
+            role,
+        )
     )
 
 
@@ -53,21 +66,29 @@ def floor_steps(reference: Capture, candidate: Capture, floor: Capture) -> list[
     """The steps of the comparison that a floor holds; raises ComparisonError where it cannot be one."""
     _check_other_run(reference, candidate, floor)
     if not floor.steps:
-        raise _refused(floor, "it holds no finished step. Capture it again and let at least one training step end.")
+        raise _refused(
+            floor, say("it holds no finished step. Capture it again and let at least one training step end.")
+        )
     common = sorted(set(reference.steps) & set(candidate.steps))
     found = [step for step in floor.steps if step in common]
     if common and not found:
         raise _refused(
             floor,
-            f"it holds {wording.steps(floor.steps)} and the comparison is over {wording.steps(common)}. Capture it "
-            "with the same --steps.",
+            say(
+                "it holds {} and the comparison is over {}. Capture it with the same --steps.",
+                wording.steps(floor.steps),
+                wording.steps(common),
+            ),
         )
     if Detail.STATS in {floor.run.detail, reference.run.detail}:
-        which = "it holds" if floor.run.detail == Detail.STATS else f"the reference '{reference.path}' holds"
+        which = say("it holds") if floor.run.detail == Detail.STATS else say("the reference '{}' holds", reference.path)
         raise _refused(
             floor,
-            f"{which} only statistics, from which the size of a difference cannot be told. Capture it again with "
-            "--detail sketch.",
+            say(
+                "{} only statistics, from which the size of a difference cannot be told. Capture it again with "
+                "--detail sketch.",
+                which,
+            ),
         )
     return found
 
@@ -87,11 +108,15 @@ def _check_other_run(reference: Capture, candidate: Capture, floor: Capture) -> 
     for side, capture in (("reference", reference), ("candidate", candidate)):
         if not is_same_run(floor, capture):
             continue
-        what = "it is" if _is_same_file(floor, capture) else "it is a capture of the same run as"
-        what = f"{what} the {side}{' itself' if what == 'it is' else ''}"
-        why = "shows no rounding" if side == "reference" else "would explain every difference"
+        what = (
+            say("it is the {} itself", side)
+            if _is_same_file(floor, capture)
+            else say("it is a capture of the same run as the {}", side)
+        )
+        why = say("shows no rounding") if side == "reference" else say("would explain every difference")
         raise _refused(
-            floor, f"{what}, which {why}. Capture the reference's script once more with `align capture --perturb 1`."
+            floor,
+            say("{}, which {}. Capture the reference's script once more with `align capture --perturb 1`.", what, why),
         )
 
 
@@ -108,13 +133,25 @@ def check_floor(
     if floor.run.perturbed and floor.run.device_type != reference.run.device_type:
         raise _refused(
             floor,
-            f"it is a perturbed run on {floor.run.device_type}, and the reference ran on {reference.run.device_type}. "
-            "Run `align capture --perturb 1` where the reference ran.",
+            say(
+                "it is a perturbed run on {}, and the reference ran on {}. Run `align capture --perturb 1` where "
+                "the reference ran.",
+                floor.run.device_type,
+                reference.run.device_type,
+            ),
         )
     _check_precision(reference, candidate, floor, names)
     for phase, what, options in (
-        (Phase.INIT, "initial weights", "`--seed`, or `--init-from` a capture of the reference with --keep init"),
-        (Phase.INPUT, "batches", "`--seed`, or `--batches-from` a capture of the reference with --keep batches"),
+        (
+            Phase.INIT,
+            say("initial weights"),
+            say("`--seed`, or `--init-from` a capture of the reference with --keep init"),
+        ),
+        (
+            Phase.INPUT,
+            say("batches"),
+            say("`--seed`, or `--batches-from` a capture of the reference with --keep batches"),
+        ),
     ):
         apart = [
             pair for each in paired for pair in each.pairs if pair.key.phase is phase and _differs(pair, floor.run)
@@ -123,11 +160,17 @@ def check_floor(
             key = apart[0].key
             place = f"{key.name} {key.slot}" if phase is Phase.INPUT and key.slot != "value" else key.name
             place = f"{key.name}.{key.slot}" if phase is Phase.INIT else place
-            when = "" if key.step == INIT_STEP else f" in {wording.step(key.step)}"
+            when = "" if key.step == INIT_STEP else say(" in {}", wording.step(key.step))
             raise _refused(
                 floor,
-                f"its {what} are not the reference's (first {place}{when}), so that its differences are no rounding. "
-                f"Capture it from the same start: {options}.",
+                say(
+                    "its {} are not the reference's (first {}{}), so that its differences are no rounding. Capture "
+                    "it from the same start: {}.",
+                    what,
+                    place,
+                    when,
+                    options,
+                ),
             )
 
 
@@ -144,15 +187,21 @@ def _check_same_model(reference: Capture, floor: Capture, names: NamePairs) -> N
     for side, total in (("reference", len(names.partner)), ("floor", shared + len(names.only_candidate))):
         if total and (total - shared) / total > LARGEST_SHARE_WITHOUT_PARTNER:
             examples = [
-                f"'{only[0]}' is only in the {where}"
+                say("'{}' is only in the {}", only[0], where)
                 for only, where in ((names.only_reference, "reference"), (names.only_candidate, "floor"))
                 if only
             ]
             raise _refused(
                 floor,
-                f"it is of another model than the reference '{reference.path}': only {shared} of {total} names of the "
-                f"{side} have a partner; for example {wording.listing(examples)}. Capture the reference's own script "
-                "with `align capture --perturb 1`.",
+                say(
+                    "it is of another model than the reference '{}': only {} of {} names of the {} have a partner; "
+                    "for example {}. Capture the reference's own script with `align capture --perturb 1`.",
+                    reference.path,
+                    shared,
+                    total,
+                    side,
+                    wording.listing(examples),
+                ),
             )
 
 
@@ -163,8 +212,10 @@ def _check_precision(reference: Capture, candidate: Capture, floor: Capture, nam
     if apart and not allowed:
         raise _refused(
             floor,
-            f"it works in another precision than the reference ({apart}). Capture it with the settings of the "
-            "reference.",
+            say(
+                "it works in another precision than the reference ({}). Capture it with the settings of the reference.",
+                apart,
+            ),
         )
 
 
@@ -193,27 +244,27 @@ def precision_apart(one: Capture, other: Capture, names: NamePairs | None = None
     """The first setting or module in whose precision two runs differ, empty where they do in none."""
     for what, ours, theirs in _modes(one, other):
         if ours != theirs and not {ours, theirs} <= ALIKE:
-            return f"{what}: {ours} there, {theirs} here"
+            return say("{}: {} there, {} here", what, ours, theirs)
     for name, module in one.modules.items():
         other_module = other.modules.get(names.of(name) if names is not None else name)
         if other_module is None or not (module.matmul or module.conv):
             continue
         dtypes = (module.compute_dtype, other_module.compute_dtype)
         if dtypes[0] != dtypes[1] and dtypes[0] is not None and dtypes[1] is not None:
-            return f"{name}: {wording.dtype(dtypes[0])} there, {wording.dtype(dtypes[1])} here"
+            return say("{}: {} there, {} here", name, wording.dtype(dtypes[0]), wording.dtype(dtypes[1]))
     return ""
 
 
 def _modes(one: Capture, other: Capture) -> Iterator[tuple[str, str, str]]:
     yield "autocast", _autocast(one.run), _autocast(other.run)
     if any(module.matmul for module in one.modules.values()):
-        yield "matrix products", matmul_precision(one.run).name, matmul_precision(other.run).name
+        yield say("matrix products"), matmul_precision(one.run).name, matmul_precision(other.run).name
     if any(module.conv for module in one.modules.values()):
-        yield "convolutions", conv_precision(one.run).name, conv_precision(other.run).name
+        yield say("convolutions"), conv_precision(one.run).name, conv_precision(other.run).name
 
 
 def _autocast(run: RunInfo) -> str:
-    return "off" if run.autocast is None else wording.dtype(run.autocast)
+    return say("off") if run.autocast is None else wording.dtype(run.autocast)
 
 
 def _differs(pair: Pair, run: RunInfo) -> bool:
@@ -238,15 +289,18 @@ def check_not_equal(floor: Capture, paired: Sequence[PairedStep]) -> None:
     ]
     if not computed:
         raise _refused(
-            floor, "no tensor of it answers one of the reference. Capture both with the same --phases and --modules."
+            floor,
+            say("no tensor of it answers one of the reference. Capture both with the same --phases and --modules."),
         )
     if all(pair.same_shape and metrics.identical(pair) for pair in computed):
         raise _refused(
             floor,
-            "it is equal to the reference to the bit, so it shows no rounding; capture one with `align capture "
-            "--perturb 1`.",
+            say(
+                "it is equal to the reference to the bit, so it shows no rounding; capture one with `align "
+                "capture --perturb 1`."
+            ),
         )
 
 
 def _refused(floor: Capture, why: str) -> ComparisonError:
-    return ComparisonError(f"Cannot use '{floor.path}' as a floor: {why}")
+    return ComparisonError(say("Cannot use '{}' as a floor: {}", floor.path, why))

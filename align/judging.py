@@ -9,6 +9,7 @@ from typing import Protocol
 from align import tolerance
 from align.errors import UsageError
 from align.records import TensorRecord
+from align.sentences import say
 from align.tolerance import FLOAT32, LIMIT, TF32, Precision
 
 
@@ -61,7 +62,7 @@ class Judging:
     def __post_init__(self) -> None:
         """Refuse a limit that nothing or everything exceeds."""
         if not 1.0 < self.limit < math.inf:
-            raise UsageError(f"Cannot judge with --limit {self.limit:g}: write a number above 1, such as 7.")
+            raise UsageError(say("Cannot judge with --limit {}: write a number above 1, such as 7.", f"{self.limit:g}"))
 
     def limit_of(self, numel: int) -> float:
         """Above so many times the estimated floor a tensor of so many elements differs."""

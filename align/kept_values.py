@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from align.capture_format import value_path
 from align.errors import CaptureFileError
 from align.records import TensorRecord
+from align.sentences import say
 from align.staging import BUFFER_SIZE, PAGE, Source, Staging, Wait, page_aligned
 from align.steady_file import SteadyFile
 from align.value_types import as_stored, file_type
@@ -261,7 +262,7 @@ def value_paths(
             levels = value_path(record.key)[1:]
             if levels in seen:
                 raise CaptureFileError(
-                    f"Cannot write '{path}': two records are both {record.key}. Give each its own call or slot."
+                    say("Cannot write '{}': two records are both {}. Give each its own call or slot.", path, record.key)
                 )
             seen.add(levels)
             paths[record.order] = levels

@@ -23,7 +23,7 @@ LARGEST_SHARE_WITHOUT_PARTNER = 0.5
 GIVEN = frozenset({Phase.INPUT, Phase.LOSS})
 """Phases whose names are those of arguments and of the loss, which are no modules."""
 
-RENAME_ADVICE = (
+RENAME_ADVICE = say(
     "If modules were renamed, pair them with --rename OLD=NEW or --map FILE; `align show RUN.h5` lists what each holds."
 )
 
@@ -146,12 +146,19 @@ def check_same_model(names: NamePairs, reference_path: str, candidate_path: str)
     shared = len(names.partner) - len(names.only_reference)
     totals = (len(names.partner), shared + len(names.only_candidate))
     if all(totals) and not shared:
-        raise ComparisonError(f"{doing}: they have no name in common{_examples(names)}. {RENAME_ADVICE}")
+        raise ComparisonError(say("{}: they have no name in common{}. {}", doing, _examples(names), RENAME_ADVICE))
     for total, side in zip(totals, ("reference", "candidate"), strict=True):
         if total and (total - shared) / total > LARGEST_SHARE_WITHOUT_PARTNER:
             raise ComparisonError(
-                f"{doing}: they hold different models. Only {shared} of {total} names of the {side} have a "
-                f"partner{_examples(names)}. {RENAME_ADVICE}",
+                say(
+                    "{}: they hold different models. Only {} of {} names of the {} have a partner{}. {}",
+                    doing,
+                    shared,
+                    total,
+                    side,
+                    _examples(names),
+                    RENAME_ADVICE,
+                ),
             )
 
 
@@ -249,8 +256,12 @@ def _check_renames(names: Sequence[str], renames: Sequence[tuple[str, str]]) -> 
     for old, new in renames:
         if old and not any(name == old or name.startswith(f"{old}.") for name in names):
             raise ComparisonError(
-                f"Cannot rename '{old}' to '{new}': the reference has no module of that name. "
-                "List its modules with `align show`.",
+                say(
+                    "Cannot rename '{}' to '{}': the reference has no module of that name. List its modules with "
+                    "`align show`.",
+                    old,
+                    new,
+                ),
             )
 
 

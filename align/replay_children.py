@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from align.errors import ReplayError
+from align.sentences import say
 
 TOLD = 3
 """How many lines of what a script said last are told when it failed."""
@@ -29,21 +31,23 @@ class Program:
     precision: str = "fp64"
 
 
-def replay(capture: Path, replay_file: Path, program: Program, steps: int, say: Callable[[str], None]) -> None:
+def replay(capture: Path, replay_file: Path, program: Program, steps: int, tell: Callable[[str], None]) -> None:
     """Write the replay of a capture; raises ReplayError with what the script said last where that failed."""
-    say(f"align: replaying {capture} in {_precision(program)}")
+    tell(say("align: replaying {} in {}", capture, _precision(program)))
     command = [
         sys.executable, "-m", "align", "replay-one", "--capture", str(capture), "-o", str(replay_file), "--force",
         "--steps", str(steps), "--device", program.device, "--precision", program.precision,
         *(["-m"] if program.as_module else []), program.script, *program.arguments,
     ]  # fmt: skip
+    # What it says last is read here.
+    english = {**os.environ, "ALIGN_LANG": "en"}
     done = subprocess.run(  # noqa: S603 - the user's own script, as the user wrote it
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False, env=english
     )
     lines = [line for line in done.stdout.splitlines() if line.strip()]
     refused = lines[-1].removeprefix("align: ") if lines and done.returncode == EXIT_REFUSED else ""
     if refused.startswith("Cannot take"):
-        raise ReplayError(f"{refused} Give the script and arguments that '{capture}' is of.")
+        raise ReplayError(say("{} Give the script and arguments that '{}' is of.", refused, capture))
     if refused.startswith("Cannot"):
         raise ReplayError(refused)
     if done.returncode or not replay_file.exists():
@@ -57,7 +61,7 @@ def keep_folder(path: str) -> Iterator[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ReplayError(f"Cannot keep replays in '{path}': {error.strerror}. Name another folder.") from error
+        raise ReplayError(say("Cannot keep replays in '{}': {}. Name another folder.", path, error.strerror)) from error
     yield folder
 
 
@@ -69,16 +73,20 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _precision(program: Program) -> str:
-    return "the precision of the script" if program.precision == "same" else program.precision
+    return say("the precision of the script") if program.precision == "same" else program.precision
 
 
 def _failed(capture: Path, program: Program, code: int, lines: Sequence[str]) -> str:
     said = [line for line in lines if not line.startswith("align: captur")][-TOLD:]
-    last = f" It said last: {' | '.join(line.strip() for line in said)}" if said else ""
-    again = "" if program.precision == "same" else " If it does not take that precision, try --precision same."
-    return (
-        f"Cannot replay '{capture}': {program.script} ended with exit code {code} before its first step was captured."
-        f"{again}{last}"
-        if code
-        else f"Cannot replay '{capture}': {program.script} trained no step.{last}"
+    last = say(" It said last: {}", " | ".join(line.strip() for line in said)) if said else ""
+    if not code:
+        return say("Cannot replay '{}': {} trained no step.{}", capture, program.script, last)
+    again = "" if program.precision == "same" else say(" If it does not take that precision, try --precision same.")
+    return say(
+        "Cannot replay '{}': {} ended with exit code {} before its first step was captured.{}{}",
+        capture,
+        program.script,
+        code,
+        again,
+        last,
     )

@@ -36,17 +36,29 @@ def check_replay(side: Replayed, script: str) -> None:
     step = side.replay.steps[0] if side.replay.steps else None
     if step is None:
         raise ReplayError(
-            f"Cannot replay '{side.capture.path}': {script} ended before its first step was over. Give the arguments "
-            "with which it was captured."
+            say(
+                "Cannot replay '{}': {} ended before its first step was over. Give the arguments with which it "
+                "was captured.",
+                side.capture.path,
+                script,
+            )
         )
     there = [record.key for record in side.capture.records(step) if is_walked(record)]
     answered = {record.key for record in side.replay.records(step)}
     missing = [key for key in there if key not in answered]
     if len(missing) > MOST_MISSING * len(there):
         raise ReplayError(
-            f"Cannot replay '{side.capture.path}' with {script}: {len(missing):,} of its {len(there):,} tensors of "
-            f"step {step} do not come up ({missing[0].name} {missing[0].slot} is the first). Give the script and "
-            "arguments of that capture."
+            say(
+                "Cannot replay '{}' with {}: {} of its {} tensors of step {} do not come up ({} {} is the "
+                "first). Give the script and arguments of that capture.",
+                side.capture.path,
+                script,
+                f"{len(missing):,}",
+                f"{len(there):,}",
+                step,
+                missing[0].name,
+                missing[0].slot,
+            )
         )
 
 

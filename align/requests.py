@@ -10,6 +10,7 @@ from align.capture_file import find_ranks, open_capture
 from align.capture_request import MOST_STEPS, leave_request
 from align.errors import UsageError
 from align.records import RunInfo
+from align.sentences import say
 
 
 def request_steps(path: str, steps: int) -> str:
@@ -20,8 +21,13 @@ def request_steps(path: str, steps: int) -> str:
     """
     if steps > MOST_STEPS:
         raise UsageError(
-            f"Cannot capture the next {steps} steps of '{path}': one request asks for {MOST_STEPS:,} at most. Ask for "
-            "fewer, or capture the run again with --steps 0: for all of them."
+            say(
+                "Cannot capture the next {} steps of '{}': one request asks for {} at most. Ask for fewer, or "
+                "capture the run again with --steps 0: for all of them.",
+                steps,
+                path,
+                f"{MOST_STEPS:,}",
+            )
         )
     files = [Path(path)] if Path(path).exists() else find_ranks(path) or [Path(path)]
     for file in files:
@@ -38,12 +44,20 @@ def check_running(file: Path, run: RunInfo) -> None:
     """Raise UsageError where the run has ended, or its process is certainly gone."""
     if run.outcome != "unfinished":
         raise UsageError(
-            f"Cannot capture a step of '{file}' now: its run has ended ({run.outcome}). Capture it again with --steps."
+            say(
+                "Cannot capture a step of '{}' now: its run has ended ({}). Capture it again with --steps.",
+                file,
+                run.outcome,
+            )
         )
     if is_alive(run) is False:
         raise UsageError(
-            f"Cannot capture a step of '{file}' now: its process {run.process_id} is gone, the run was killed. "
-            "Capture it again with --steps."
+            say(
+                "Cannot capture a step of '{}' now: its process {} is gone, the run was killed. Capture it again "
+                "with --steps.",
+                file,
+                run.process_id,
+            )
         )
 
 

@@ -77,6 +77,15 @@ def trimmed(text: str) -> str:
     return Sentence(_CASES[TRIMMED](text), TRIMMED, (text,)) if text != text.strip() else text
 
 
+def told(error: BaseException, longest: int | None = None) -> str:
+    """What an error says, as the sentence that it was made with; `str` of the error is its English text alone.
+
+    Of a text that is no sentence, as other libraries write them, so many characters.
+    """
+    first = error.args[0] if error.args else ""
+    return first if isinstance(first, Sentence) else str(error)[:longest]
+
+
 def tree(text: Any) -> Tree:
     """A sentence as JSON holds it; words of an enumeration, such as a phase, are sentences without any place."""
     if isinstance(text, Sentence):
@@ -89,13 +98,13 @@ def read(found: Any) -> str:
     if isinstance(found, str):
         return found
     if not (isinstance(found, list) and len(found) == 2 and isinstance(found[0], str) and isinstance(found[1], list)):  # noqa: PLR2004 - template and arguments
-        message = f"no sentence: {str(found)[:100]}"
+        message = say("no sentence: {}", str(found)[:100])
         raise ValueError(message)
     template, arguments = found[0], tuple(map(read, found[1]))
     try:
         text = _CASES[template](*arguments) if template in _CASES else template.format(*arguments)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        message = f"no template of {len(arguments)} arguments: {template[:100]}"
+        message = say("no template of {} arguments: {}", len(arguments), template[:100])
         raise ValueError(message) from error
     return Sentence(text, template, arguments)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from align.damage import damaged, reading
 from align.records import TensorRecord
+from align.sentences import say, told
 from align.steady_file import SteadyFile
 from align.value_types import file_type, storage_dtype
 
@@ -31,7 +32,7 @@ class ValueSource:
         self.shape: tuple[int, ...] = dataset.shape
         self.numel = math.prod(self.shape)
         if self.shape != record.shape:
-            msg = f"the values of '{record.key}' have the shape {self.shape}, not {record.shape}"
+            msg = say("the values of '{}' have the shape {}, not {}", record.key, self.shape, record.shape)
             raise ValueError(msg)
         self.stored: np.dtype[Any] = storage_dtype(record.dtype) or dataset.dtype
         self._path = path
@@ -57,9 +58,9 @@ class ValueSource:
         try:
             count = self._steady.read_at(self._offset + start * self.stored.itemsize, room)
         except OSError as error:
-            raise damaged(self._path, error) from error
+            raise damaged(self._path, told(error)) from error
         if count < len(room):
-            raise damaged(self._path, f"it ends before the values of {self._key} do")
+            raise damaged(self._path, say("it ends before the values of {} do", self._key))
 
     def _read_boxes(self, start: int, target: NDArray[Any]) -> None:
         done = 0

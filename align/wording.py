@@ -22,6 +22,8 @@ LARGEST_TIMES_IN_FULL = 1e7
 LARGEST_RELATIVE_IN_FULL = 1000.0
 SMALLEST_RELATIVE_IN_FULL = 0.01
 SMALLEST_PERCENT_WITH_ONE_DECIMAL = 0.1
+SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.1
+"""Between them a share has two decimals as percent; above one is enough, and below it has two digits."""
 SMALLEST_LOSS = 5e-4
 LARGEST_LOSS = 1e6
 """Between these four decimals show a loss."""
@@ -56,12 +58,17 @@ def times(number: float | None) -> str:
     return say("{}x", _scientific(number))
 
 
-def percent(share: float) -> str:
+def percent(number: float) -> str:
     """A share of 1 as percent: `2.4 %`, `0.03 %`; never `0.0 %` for what is not zero."""
-    value = share * 100
+    value = number * 100
     if value == 0 or abs(value) >= SMALLEST_PERCENT_WITH_ONE_DECIMAL:
         return say("{} %", f"{value:.1f}")
     return say("{} %", _plain(value, 2).rstrip("0")) if abs(value) >= 1e-4 else say("{} %", _scientific(value))  # noqa: PLR2004
+
+
+def share(number: float) -> str:
+    """A share of 1 as percent, with a digit more where it is held against limits: `0.47 %`, `12.4 %`, `0.036 %`."""
+    return say("{} %", f"{100 * number:.2f}") if SMALLEST_SHARE <= abs(number) < LARGEST_SHARE else percent(number)
 
 
 def value(number: float) -> str:
@@ -135,6 +142,11 @@ def steps(numbers: Iterable[int]) -> str:
     """`step 0` or `steps 0-2`."""
     ordered = sorted(set(numbers))
     return say("step {}", ordered[0]) if len(ordered) == 1 else say("steps {}", ranges(ordered))
+
+
+def ranks(numbers: Sequence[int]) -> str:
+    """`rank 1` or `ranks 0-2, 5`."""
+    return say("rank {}", numbers[0]) if len(numbers) == 1 else say("ranks {}", ranges(numbers))
 
 
 def step(number: int, micro: int = 0) -> str:

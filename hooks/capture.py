@@ -15,6 +15,7 @@ from align.hooks.devices import prepare_device
 from align.hooks.launch import Program, ProgramNotFound, exit_code_of, find_module, find_script, run_program
 from align.hooks.replay_options import ReplayOptions
 from align.records import RunInfo
+from align.sentences import say
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
@@ -125,8 +126,11 @@ def _find_program(options: CaptureOptions) -> Program:
         return find_module(options.program)
     if options.program.startswith("-") and not Path(options.program).exists():
         raise UsageError(
-            f"No such option: '{options.program.split('=')[0]}'. See align capture --help; the options of align stand "
-            "before the script, what follows the script is the script's own."
+            say(
+                "No such option: '{}'. See align capture --help; the options of align stand before the script, "
+                "what follows the script is the script's own.",
+                options.program.split("=")[0],
+            )
         )
     return find_script(options.program)
 
@@ -143,7 +147,7 @@ def output_path(options: CaptureOptions) -> Path:
     path = Path(chosen)
     if path.is_dir():
         raise CaptureError(
-            f"Cannot write '{path}': it is a folder. Give a file name with -o, such as {path / 'run.h5'}."
+            say("Cannot write '{}': it is a folder. Give a file name with -o, such as {}.", path, path / "run.h5")
         )
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         path = path.with_suffix(f".rank{int(os.environ.get('RANK', '0')):04d}{path.suffix}")

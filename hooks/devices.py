@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from align.errors import CaptureError
+from align.sentences import capital, say
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 DEVICES = ("auto", "cpu", "cuda", "npu")
-SOURCE_CANN = "source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your CANN's set_env.sh)"
+SOURCE_CANN = say("source /usr/local/Ascend/ascend-toolkit/set_env.sh (or your CANN's set_env.sh)")
 
 
 DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "HCCL_DETERMINISTIC": "true"}
@@ -31,8 +32,10 @@ def prepare_device(device: str, *, transfer: bool = True, deterministic: bool = 
             os.environ.setdefault(name, value)
     if find_spec("torch") is None:
         raise CaptureError(
-            "Cannot capture: torch is not installed in this Python. "
-            "Install it, or run align from the environment of the training."
+            say(
+                "Cannot capture: torch is not installed in this Python. Install it, or run align from the "
+                "environment of the training."
+            )
         )
     if device == "npu":
         _prepare_npu(transfer=transfer)
@@ -60,8 +63,13 @@ def _import_torch() -> None:
             raise
         cause = error.__cause__ or error
         raise CaptureError(
-            f"Cannot import torch: torch_npu is installed but CANN cannot be loaded ({cause}). "
-            f"For the NPU, {SOURCE_CANN} first; for another device, give --device cpu or set {AUTOLOAD}=0."
+            say(
+                "Cannot import torch: torch_npu is installed but CANN cannot be loaded ({}). For the NPU, {} "
+                "first; for another device, give --device cpu or set {}=0.",
+                cause,
+                SOURCE_CANN,
+                AUTOLOAD,
+            )
         ) from error
 
 
@@ -70,16 +78,21 @@ def _require_cuda() -> None:
 
     if not torch.cuda.is_available():
         raise CaptureError(
-            f"Cannot capture on cuda: torch {torch.__version__} sees no CUDA device. "
-            "Check nvidia-smi and that torch was built for CUDA, or give --device cpu."
+            say(
+                "Cannot capture on cuda: torch {} sees no CUDA device. Check nvidia-smi and that torch was built "
+                "for CUDA, or give --device cpu.",
+                torch.__version__,
+            )
         )
 
 
 def _prepare_npu(*, transfer: bool) -> None:
     if find_spec("torch_npu") is None:
         raise CaptureError(
-            "Cannot capture on npu: torch_npu is not installed in this Python. "
-            "Install the torch_npu that fits your torch and CANN."
+            say(
+                "Cannot capture on npu: torch_npu is not installed in this Python. Install the torch_npu that "
+                "fits your torch and CANN."
+            )
         )
     with _variable_kept(AUTOLOAD, "0"):
         import torch
@@ -88,14 +101,19 @@ def _prepare_npu(*, transfer: bool) -> None:
             importlib.import_module("torch_npu")
         except ImportError as error:
             raise CaptureError(
-                f"Cannot capture on npu: torch_npu is installed but CANN cannot be loaded ({error}). "
-                f"{SOURCE_CANN[0].upper()}{SOURCE_CANN[1:]}, then try again."
+                say(
+                    "Cannot capture on npu: torch_npu is installed but CANN cannot be loaded ({}). {}, then try again.",
+                    error,
+                    capital(SOURCE_CANN),
+                )
             ) from error
     npu = getattr(torch, "npu", None)
     if npu is None or not npu.is_available():
         raise CaptureError(
-            "Cannot capture on npu: torch_npu is loaded but sees no NPU. "
-            "Check npu-smi info and ASCEND_RT_VISIBLE_DEVICES."
+            say(
+                "Cannot capture on npu: torch_npu is loaded but sees no NPU. Check npu-smi info and "
+                "ASCEND_RT_VISIBLE_DEVICES."
+            )
         )
     if transfer:
         importlib.import_module("torch_npu.contrib.transfer_to_npu")

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
 
 from align.errors import CaptureError
+from align.sentences import say
 
 
 class ProgramNotFound(CaptureError):
@@ -39,12 +40,12 @@ def find_script(path: str) -> Program:
     """Read and compile a script; raises CaptureError where it is missing, and the script's own SyntaxError."""
     file = Path(path)
     if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise CaptureError(f"Cannot run '{path}': it {what}. Give the path of the training script, or -m MODULE.")
+        what = say("it is a folder") if file.is_dir() else say("it does not exist")
+        raise CaptureError(say("Cannot run '{}': {}. Give the path of the training script, or -m MODULE.", path, what))
     try:
         source = file.read_bytes()
     except OSError as error:
-        raise CaptureError(f"Cannot run '{path}': {error.strerror}. Check its permissions.") from error
+        raise CaptureError(say("Cannot run '{}': {}. Check its permissions.", path, error.strerror)) from error
     absolute = os.path.abspath(path)  # noqa: PTH100  Python does not follow links here either
     return Program(path, absolute, str(file.resolve().parent), compile(source, absolute, "exec", dont_inherit=True))
 
@@ -65,7 +66,7 @@ def find_module(name: str) -> Program:
 
 
 def _no_module(name: str, why: str) -> str:
-    return f"Cannot run -m {name}: {why}. Check the name and PYTHONPATH."
+    return say("Cannot run -m {}: {}. Check the name and PYTHONPATH.", name, why)
 
 
 def run_program(program: Program, arguments: Sequence[str]) -> None:

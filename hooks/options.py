@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from align.errors import UsageError
 from align.hooks.steps import StepChoice, parse_steps
 from align.records import Detail, Phase
+from align.sentences import say
 
 DEFAULT_STEPS = "0:3"
 SEEDS = 2**32
@@ -81,17 +82,20 @@ def parse_size(text: str) -> int:
     except ValueError:
         size = -1.0
     if not 0.0 <= size < float("inf"):
-        raise UsageError(f"Cannot read the size '{text}': write a number and a unit, such as 500MB or 2GB.")
+        raise UsageError(say("Cannot read the size '{}': write a number and a unit, such as 500MB or 2GB.", text))
     return int(size)
 
 
 def _parse_perturb(seed: int | None, detail: str) -> int | None:
     if seed is not None and not 0 <= seed < SEEDS:
-        raise UsageError(f"Cannot perturb with the seed {seed}: choose a whole number from 0 to {SEEDS - 1:,}.")
+        last = f"{SEEDS - 1:,}"
+        raise UsageError(say("Cannot perturb with the seed {}: choose a whole number from 0 to {}.", seed, last))
     if seed is not None and detail == Detail.STATS:
         raise UsageError(
-            "Cannot perturb at detail 'stats': statistics do not tell how much a tensor differs. Choose sketch or "
-            "tensors."
+            say(
+                "Cannot perturb at detail 'stats': statistics do not tell how much a tensor differs. Choose "
+                "sketch or tensors."
+            )
         )
     return seed
 
@@ -100,7 +104,7 @@ def _parse_detail(text: str) -> Detail:
     try:
         return Detail(text)
     except ValueError:
-        raise UsageError(f"Cannot capture at detail '{text}': choose stats, sketch or tensors.") from None
+        raise UsageError(say("Cannot capture at detail '{}': choose stats, sketch or tensors.", text)) from None
 
 
 def _parse_phases(names: Iterable[str], kept: frozenset[str]) -> tuple[Phase, ...]:
@@ -113,7 +117,7 @@ def _parse_phases(names: Iterable[str], kept: frozenset[str]) -> tuple[Phase, ..
             chosen.append(Phase(name))
         except ValueError:
             known = ", ".join((ALL_PHASES, *map(str, Phase)))
-            raise UsageError(f"Cannot capture the phase '{name}': choose from {known}.") from None
+            raise UsageError(say("Cannot capture the phase '{}': choose from {}.", name, known)) from None
     return tuple(dict.fromkeys((*chosen, *(KEPT_PHASES[word] for word in sorted(kept))))) if chosen else tuple(Phase)
 
 
@@ -121,7 +125,7 @@ def _parse_keep(names: Iterable[str]) -> frozenset[str]:
     chosen = frozenset(_words(names))
     unknown = sorted(chosen - set(KEPT_PHASES))
     if unknown:
-        raise UsageError(f"Cannot keep '{unknown[0]}': choose from {', '.join(KEPT_PHASES)}.")
+        raise UsageError(say("Cannot keep '{}': choose from {}.", unknown[0], ", ".join(KEPT_PHASES)))
     return chosen
 
 

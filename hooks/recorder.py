@@ -48,6 +48,7 @@ from align.hooks.steps import StepClock
 from align.hooks.timeline import Number, Timeline, number_from
 from align.hooks.trace import Sighting, Trace
 from align.records import Phase, RunInfo
+from align.sentences import say
 
 DEEPER = 2
 """By how much a module call is deeper for being watched, at most; the recursion limit is raised by as much."""
@@ -141,10 +142,12 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         if hasattr(self, "writer"):
-            raise CaptureError(f"Cannot record into '{self.path}' again: this recorder was closed. Make a new one.")
+            raise CaptureError(
+                say("Cannot record into '{}' again: this recorder was closed. Make a new one.", self.path)
+            )
         if _active:
             raise CaptureError(
-                f"Cannot record into '{self.path}': '{_active[0].path}' is being recorded. Close it first."
+                say("Cannot record into '{}': '{}' is being recorded. Close it first.", self.path, _active[0].path)
             )
         self.start = StartControl(self._same_start, self.path, self.note_trouble)
         self.perturbation = Perturbation(self, self.options.perturb)

@@ -20,6 +20,7 @@ from align.capture_file import Capture, find_ranks, open_capture
 from align.errors import CaptureError
 from align.hooks.batch_source import CALL_SLOT, LOADER
 from align.records import INIT_STEP, Phase
+from align.sentences import say
 
 DETERMINISTIC_LEVEL = 1
 """The level of torch_npu at which one input gives one result; 3 also makes rows independent of the batch size, which
@@ -108,21 +109,21 @@ def _count(count: int, one: str, many: str = "") -> str:
 
 def open_initial(path: str, output: Path) -> Capture:
     """Open the capture whose initial weights are to be taken; says in a sentence why that cannot be."""
-    capture = _open_reference("initial weights", path, output)
+    capture = _open_reference(say("initial weights"), path, output)
     if not capture.has_init:
-        why = "it holds none (its phases or modules left them out). Capture it again with --keep init."
+        why = say("it holds none (its phases or modules left them out). Capture it again with --keep init.")
     elif not any(record.has_values for record in capture.records(INIT_STEP)):
-        why = "it holds no values of them. Capture it again with --keep init."
+        why = say("it holds no values of them. Capture it again with --keep init.")
     else:
         return capture
     capture.close()
-    raise CaptureError(f"Cannot take initial weights from '{path}': {why}")
+    raise CaptureError(say("Cannot take initial weights from '{}': {}", path, why))
 
 
 def open_batches(path: str, output: Path) -> Capture:
     """Open the capture whose batches are to be taken; says in a sentence why that cannot be."""
-    capture = _open_reference("batches", path, output)
-    why = "it holds no values of them. Capture it again with --keep batches."
+    capture = _open_reference(say("batches"), path, output)
+    why = say("it holds no values of them. Capture it again with --keep batches.")
     for step in capture.steps:
         inputs = [one for one in capture.records(step) if one.key.phase is Phase.INPUT and one.has_values]
         if any(one.key.name.startswith(LOADER) for one in inputs):
@@ -130,16 +131,16 @@ def open_batches(path: str, output: Path) -> Capture:
         if inputs and any(fact.key.slot == CALL_SLOT for fact in capture.facts(step)):
             return capture
         if inputs:
-            why = "it does not say which call of which model they were for. Capture it again with --keep batches."
+            why = say("it does not say which call of which model they were for. Capture it again with --keep batches.")
     capture.close()
-    raise CaptureError(f"Cannot take batches from '{path}': {why}")
+    raise CaptureError(say("Cannot take batches from '{}': {}", path, why))
 
 
 def _open_reference(what: str, path: str, output: Path) -> Capture:
     file = _rank_file(path)
     if file.exists() and output.exists() and file.samefile(output):
         raise CaptureError(
-            f"Cannot take {what} from '{path}': the capture is written there. Name another file with -o."
+            say("Cannot take {} from '{}': the capture is written there. Name another file with -o.", what, path)
         )
     return open_capture(file)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from align.errors import UsageError
+from align.sentences import say
 
 OPEN_END = 1 << 62
 STEP_RANGE = re.compile(r"([0-9]+)?(:)?([0-9]+)?")
@@ -53,7 +54,7 @@ def parse_steps(text: str, every: int = 1) -> StepChoice:
     """
     ranges = []
     if every < 1:
-        raise UsageError(f"Cannot capture every {every} steps: --every takes 1 or more.")
+        raise UsageError(say("Cannot capture every {} steps: --every takes 1 or more.", every))
     if not isinstance(text, str):
         raise UsageError(_wrong_steps(text))
     for part in text.split(","):
@@ -72,9 +73,10 @@ def parse_steps(text: str, every: int = 1) -> StepChoice:
 
 
 def _wrong_steps(text: str) -> str:
-    return (
-        f"Cannot read the steps '{text}': give ranges such as 0:3 (steps 0, 1 and 2), "
-        "single steps such as 100, or both as 0:3,100."
+    return say(
+        "Cannot read the steps '{}': give ranges such as 0:3 (steps 0, 1 and 2), single steps such as 100, or both as "
+        "0:3,100.",
+        text,
     )
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from string import Formatter
 from typing import Any
 
@@ -88,7 +89,11 @@ class Language(Mapping[str, str]):
         return f"{label} {self.labels[label]}" if label in self.labels else label
 
     def _made(self, template: str, arguments: tuple[Any, ...]) -> str:
-        parts = [self.said(argument) for argument in arguments]
+        names = _quoted(template)
+        parts = [
+            argument if place in names and type(argument) is str else self.said(argument)
+            for place, argument in enumerate(arguments)
+        ]
         if template in {CAPITAL, SMALL, TRIMMED}:
             return parts[0].strip()
         known = self.sentences.get(template)
@@ -126,6 +131,8 @@ _OPEN, _CLOSED = "\uff08\u300a\u201c", "\uff09\u300b\u201d"
 _NO_BLANK = re.compile(f"[{_IDEOGRAPH}{_FULL}{_OPEN}{_CLOSED}]")
 _ENDS_FULL = re.compile(f"[{_FULL}{_OPEN}{_CLOSED}]$")
 _BEGINS_FULL = re.compile(f"^[{_FULL}{_OPEN}{_CLOSED}]")
+_QUOTES = ("'", "`")
+_OPENS = re.compile(r"(?<![\w}])'$")
 _WORD = re.compile(r"[A-Za-z0-9`'<\[+-]")
 _MARKS = {", ": "\uff0c", "; ": "\uff1b", ": ": "\uff1a", ". ": "\u3002", " (": "\uff08", ") ": "\uff09", ")": "\uff09"}
 _LAST = {".": "\u3002", ":": "\uff1a", ";": "\uff1b"}
@@ -136,19 +143,38 @@ LONGEST_WORD = 16
 def filled(template: str, arguments: list[str], words: Mapping[str, str] | None = None) -> str:
     """A Chinese template with its places filled: one blank between Chinese and Latin words, none beside other signs.
 
-    What stands in a place may begin or end with a blank, or with the stop that follows it.
+    What stands in a place may begin or end with a blank, or with the stop that follows it. Names and commands in
+    quotes stay as they are: a path may be Chinese, too.
     """
-    text, number = "", 0
+    text, number, literals, quoted = "", 0, "", False
     for literal, place, _, _ in _FORMATTER.parse(template):
-        text = _beside(text, literal)
+        text = text + literal if quoted else _beside(text, literal)
+        literals += literal
+        quoted = any(literals.count(quote) % 2 for quote in _QUOTES)
         if place is None:
             continue
         if place and not place.isdecimal():
-            text = _beside(text, (words or {})[place])
-            continue
-        text = _beside(text, arguments[int(place) if place else number])
-        number += 1
+            more = (words or {})[place]
+        else:
+            more = arguments[int(place) if place else number]
+            number += 1
+        text = text + more if quoted else _beside(text, more)
     return text
+
+
+@cache
+def _quoted(template: str) -> frozenset[int]:
+    """The places of an English template in quotes: what stands there is a path or a name, whatever word it is."""
+    pieces = list(_FORMATTER.parse(template))
+    found, before = set(), ""
+    for number, (literal, place, _, _) in enumerate(pieces):
+        before += literal
+        after = pieces[number + 1][0] if number + 1 < len(pieces) else ""
+        alone = _OPENS.search(before) is not None and after.startswith("'")
+        if place is not None and (alone or before.count("`") % 2):
+            found.add(int(place) if place.isdecimal() else number)
+        before += "{}"
+    return frozenset(found)
 
 
 def _beside(text: str, more: str) -> str:

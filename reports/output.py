@@ -18,6 +18,7 @@ from align.reports.json_report import diff_json, document
 from align.reports.language import Language, chosen
 from align.reports.text import print_diff
 from align.reports.writing import check_writable, write_text
+from align.sentences import joined, say
 from align.watching import Stage, begin, end
 
 EXIT_CODES = {Verdict.ALIGNED: 0, Verdict.DIVERGED: 1, Verdict.INCOMPARABLE: 2}
@@ -45,8 +46,10 @@ class Wanted:
         alone = [name for name, path in self.paths.items() if path == STDOUT]
         if len(alone) > 1:
             raise UsageError(
-                f"Cannot print {' and '.join(f'--{name} -' for name in alone)}: one of them has stdout for itself. "
-                "Name a file for the other."
+                say(
+                    "Cannot print {}: one of them has stdout for itself. Name a file for the other.",
+                    joined(" and ", (f"--{name} -" for name in alone)),
+                )
             )
         for path in self.paths.values():
             if path is not None and path != STDOUT:
@@ -171,10 +174,10 @@ def put(wanted: Wanted, renderings: Renderings) -> None:
     for name, path in wanted.paths.items():
         if path is not None and path != STDOUT:
             begin(Stage.WRITING)
-            _write(path, getattr(renderings, name)())
+            _write(path, getattr(renderings, name)(), chosen(wanted.lang, sys.stderr.encoding))
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, text: str, language: Language) -> None:
     write_text(path, text)
     end()
-    sys.stderr.write(f"align: wrote {path}\n")
+    sys.stderr.write(f"align: {language.said(say('wrote'))} {path}\n")

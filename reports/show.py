@@ -17,6 +17,7 @@ from align.reports.remarks import made_comparable
 from align.reports.rows import slot_text
 from align.reports.show_facts import fact_lines, generator_rows, matching_fact_lines, settings_text, wrapped
 from align.reports.visible import shortened, visible
+from align.sentences import joined, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -219,10 +220,13 @@ def _no_match(contents: Contents, name: str) -> str:
     close = difflib.get_close_matches(name, known, n=EXAMPLES, cutoff=0.5) or list(known)[:EXAMPLES]
     path = visible(contents.path)
     if not close:
-        return f"Cannot show '{visible(name)}': '{path}' holds no tensor. Capture it again with --steps 0:1."
-    listed = ", ".join(f"'{shortened(candidate)}'" for candidate in close)
-    reason = f"no tensor of '{path}' has that name"
-    return f"Cannot show '{visible(name)}': {reason}. Names in it: {listed}; * stands for anything."
+        return say("Cannot show '{}': '{}' holds no tensor. Capture it again with --steps 0:1.", visible(name), path)
+    return say(
+        "Cannot show '{}': no tensor of '{}' has that name. Names in it: {}; * stands for anything.",
+        visible(name),
+        path,
+        joined(", ", (f"'{shortened(candidate)}'" for candidate in close)),
+    )
 
 
 def _group_lines(groups: Groups, contents: Contents) -> Iterator[str]:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from align.errors import UsageError
+from align.sentences import say
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -15,20 +16,24 @@ def check_writable(path: str) -> None:
     """Raise a sentence when a report cannot be written there, before the work for it is done."""
     target = Path(path)
     if path == "":
-        message = "Cannot write a report: the name of the file is empty. Name a file."
+        message = say("Cannot write a report: the name of the file is empty. Name a file.")
         raise UsageError(message)
     if target.is_dir():
-        message = f"Cannot write '{path}': it is a folder. Name a file in it."
+        message = say("Cannot write '{}': it is a folder. Name a file in it.", path)
         raise UsageError(message)
     if is_capture(target):
-        message = f"Cannot write '{path}': it is an HDF5 file, such as a capture. Name another file for the report."
+        message = say(
+            "Cannot write '{}': it is an HDF5 file, such as a capture. Name another file for the report.", path
+        )
         raise UsageError(message)
     folder = target.resolve().parent
     if not folder.is_dir():
-        message = f"Cannot write '{path}': the folder '{folder}' does not exist. Make it first, or name another file."
+        message = say(
+            "Cannot write '{}': the folder '{}' does not exist. Make it first, or name another file.", path, folder
+        )
         raise UsageError(message)
     if not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
-        message = f"Cannot write '{path}': the folder '{folder}' is not writable. Name a file elsewhere."
+        message = say("Cannot write '{}': the folder '{}' is not writable. Name a file elsewhere.", path, folder)
         raise UsageError(message)
 
 
@@ -64,7 +69,7 @@ def write_text(path: str, text: str) -> None:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
         reason = error.strerror or str(error)
-        message = f"Cannot write '{path}': {reason}. Name a file elsewhere, or free the space."
+        message = say("Cannot write '{}': {}. Name a file elsewhere, or free the space.", path, reason)
         raise UsageError(message) from error
     except BaseException:
         # Interrupted: nothing half-written stays.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import errno
+import os
 import re
 import sys
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import TypeGuard
@@ -34,6 +36,7 @@ PLAIN = frozenset(
 """Modules of `align` itself whose plain strings are."""
 NO_SENTENCES = frozenset({" x ", "all zeros", "swapped axes", "checkpoint(..., preserve_rng_state=True)"})
 """Strings of several words that are code, or words of JSON."""
+MAKES_SENTENCES = re.compile(r"align\.sentences import|^def say\(", re.MULTILINE)
 SIDES = ("reference", "candidate")
 SEVERAL_WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z0-9_]* [a-z]|^[^A-Za-z]* [a-z]+")
 OTHERS = frozenset(
@@ -42,6 +45,14 @@ OTHERS = frozenset(
     for word in (*WHOLES, *RelationKind, "stacked", "grouped", "merged", *(f"only in the {side}" for side in SIDES))
 ) | frozenset(name.replace("_", " ") for name in ORDER_SETTINGS)
 """Templates that are put together of words."""
+SYSTEM = frozenset(
+    os.strerror(number)
+    for number in (
+        errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENOSPC, errno.EROFS,
+        errno.ENAMETOOLONG, errno.EIO, errno.ELOOP, errno.ENODEV,
+    )
+)  # fmt: skip
+"""What the operating system says most often of a file that it does not read or write."""
 
 
 def said() -> dict[str, str]:
@@ -49,36 +60,42 @@ def said() -> dict[str, str]:
     return {text: f"{path.relative_to(ROOT)}:{line}" for path in sources() for line, text in sentences(path)}
 
 
-def sources() -> Iterator[Path]:
+@cache
+def sources() -> tuple[Path, ...]:
     """The files that make sentences."""
-    for folder in (ROOT / "align", ROOT / "reports"):
-        for path in sorted(folder.rglob("*.py")):
-            if "chinese" not in path.parts and (
-                _speaks(path) or "align.sentences import" in path.read_text(encoding="utf-8")
-            ):
-                yield path
+    return tuple(
+        path
+        for folder in (ROOT / "align", ROOT / "reports", ROOT / "hooks")
+        for path in sorted(folder.rglob("*.py"))
+        if "chinese" not in path.parts
+        if _speaks(path) or MAKES_SENTENCES.search(path.read_text(encoding="utf-8"))
+    )
 
 
 def _speaks(path: Path) -> bool:
     return bool({*SPEAKING} & {*path.relative_to(ROOT).parts}) or path.stem in PLAIN
 
 
-@lru_cache
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All that a file is made of, the outer before the inner."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def sentences(path: Path) -> tuple[tuple[int, str], ...]:
     """The lines and texts of a file: templates of `say`, nouns that are counted, plain sentences where such are."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    silent = set(_silent(tree))
+    silent = set(_silent(nodes(path)))
     found: dict[tuple[int, str], None] = {}
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and _name(node) == "plural":
             found.update(dict.fromkeys((node.lineno, text) for text in _counted(node)))
             silent.update(node.args)
-        elif isinstance(node, ast.Call) and _name(node) == "say" and isinstance(node.args[0], ast.Constant):
-            silent.add(node.args[0])
-            if node not in silent and re.search(r"[A-Za-z]", str(node.args[0].value)):
-                found[node.lineno, str(node.args[0].value)] = None
-    for node in ast.walk(tree):
-        if _speaks(path) and node not in silent and _is_sentence(node):
+        elif isinstance(node, ast.Call) and _name(node) == "say":
+            silent.update(node.args[:1])
+            found.update(dict.fromkeys((node.lineno, text) for text in _templates(node)))
+    for node in nodes(path) if _speaks(path) else ():
+        if node not in silent and _is_sentence(node):
             found[node.lineno, str(node.value)] = None
     return tuple(found)
 
@@ -86,6 +103,13 @@ def sentences(path: Path) -> tuple[tuple[int, str], ...]:
 def _is_sentence(node: ast.AST) -> TypeGuard[ast.Constant]:
     text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
     return isinstance(text, str) and text not in NO_SENTENCES and SEVERAL_WORDS.search(text) is not None
+
+
+def _templates(call: ast.Call) -> Iterator[str]:
+    """What `say` is given, where it has words."""
+    for first in call.args[:1]:
+        if isinstance(first, ast.Constant) and re.search(r"[A-Za-z]", str(first.value)):
+            yield str(first.value)
 
 
 def _name(call: ast.Call) -> str:
@@ -100,9 +124,9 @@ def _counted(call: ast.Call) -> Iterator[str]:
         yield f"{{}} {nouns[1] if len(nouns) > 1 else nouns[0] + 's'}"
 
 
-def _silent(tree: ast.AST) -> Iterator[ast.AST]:
-    """What is no sentence of a report: docstrings, the text of errors, parts of names, keys."""
-    for node in ast.walk(tree):
+def _silent(everything: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """What is no sentence where `say` does not make one: docstrings, the text of errors, parts of names, keys."""
+    for node in everything:
         if isinstance(node, (ast.Raise, ast.JoinedStr, ast.Subscript)) or _is_error(node):
             yield from ast.walk(node)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -133,11 +157,12 @@ def unused() -> dict[str, str]:
     words = {
         node.value
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     policies = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("align/acceptance/policies/*.toml"))
-    known = {*words, *said(), *OTHERS, *map(str, Phase)}
+    system = {*SYSTEM, *(each.lower() for each in SYSTEM), *(each[:1].lower() + each[1:] for each in SYSTEM)}
+    known = {*words, *said(), *OTHERS, *system, *map(str, Phase)}
     return {
         template: name for template, name in catalogue().items() if template not in known and template not in policies
     }

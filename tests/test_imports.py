@@ -9,9 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.running import run_python
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -77,7 +80,15 @@ LAYERS = {
     "hooks": Layer(("align.hooks",), ("words", "file"), ("numpy", "torch", "torch_npu")),
     "reports": Layer(("align.reports",), ("words",), ("jinja2", "markupsafe", "matplotlib", "numpy", "rich")),
     "cli": Layer(
-        ("align.accepting", "align.cli", "align.cli_accept", "align.cli_report", "align.commands", "align.__main__"),
+        (
+            "align.accepting",
+            "align.cli",
+            "align.cli_accept",
+            "align.cli_language",
+            "align.cli_report",
+            "align.commands",
+            "align.__main__",
+        ),
         ("words", "file", "middle", "diagnosis", "hooks", "reports"),
         ("click", "rich"),
     ),
@@ -123,19 +134,24 @@ def layer_of(module: str) -> str:
     return next((name for name, layer in LAYERS.items() if package in layer.modules), "middle")
 
 
-def imports_of(file: Path, module: str) -> Iterator[tuple[str, int, bool]]:
+@cache
+def imports_of(file: Path, module: str) -> tuple[tuple[str, int, bool], ...]:
     """Each module imported by a file, the line, and whether that happens when the file is imported."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    inside = {
-        id(node)
-        for function in ast.walk(tree)
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for node in ast.walk(function)
-    }
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(tree):
-        for name in imported_names(node, package):
-            yield name, getattr(node, "lineno", 0), id(node) not in inside
+    return tuple(
+        (name, getattr(node, "lineno", 0), not inside)
+        for node, inside in statements(ast.parse(file.read_text(encoding="utf-8")))
+        for name in imported_names(node, package)
+    )
+
+
+def statements(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """A node, each statement under it, and whether a function holds it; an import is never in an expression."""
+    yield node, inside
+    inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, part, ()):
+            yield from statements(inner, inside=inside)
 
 
 def imported_names(node: ast.AST, package: str) -> Iterator[str]:
@@ -211,7 +227,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A capture of a small training script."""
     folder = tmp_path_factory.mktemp("capture")
     script = ROOT / "fixtures" / "workloads" / "steps" / "accumulation.py"
-    done = align("capture", "--device", "cpu", "-o", "run.h5", str(script), folder=folder)
+    done = run_python("-c", PROGRAM, "capture", "--device", "cpu", "-o", "run.h5", script, cwd=folder)
     assert said(done) == {"status": 0, "loaded": ["torch"]}
     return folder / "run.h5"
 

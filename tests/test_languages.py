@@ -80,6 +80,9 @@ def test_the_language_is_that_of_the_option_else_of_the_environment(
         (say("{} {}", "forward", "input.0"), "forward input.0"),
         (say("{} never seen anywhere.", "input"), "input never seen anywhere."),
         ("A sentence that no rule says.", "A sentence that no rule says."),
+        (say("Cannot compare '{}' with '{}'", "训练", "run"), "无法比对 '训练' 与 'run'"),
+        (say("Make it with `align capture -o {} {}`.", "训练", "run"), "Make it with `align capture -o 训练 run`."),
+        (say("'{}' is only in the {}", "reference", "reference"), "'reference' 仅在标杆侧"),
     ],
 )
 def test_sentences_have_the_signs_and_blanks_of_chinese(sentence: str, expected: str) -> None:

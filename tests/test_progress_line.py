@@ -95,13 +95,19 @@ def read_until(end: int, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "said", "interrupted"),
     [
-        ("en", r"comparing checkpoints .* [\d.]+ [kMG]B of 859\.0 GB, [\d.]+ [kMG]?B/s, [\d:]+ left"),
-        ("zh", r"正在比对 checkpoint .* [\d.]+ [kMG]B / 859\.0 GB\uff0c[\d.]+ [kMG]?B/s\uff0c剩余 [\d:]+"),
+        ("en", r"comparing checkpoints .* [\d.]+ [kMG]B of 859\.0 GB, [\d.]+ [kMG]?B/s, [\d:]+ left", INTERRUPTED),
+        (
+            "zh",
+            r"正在比对 checkpoint .* [\d.]+ [kMG]B / 859\.0 GB\uff0c[\d.]+ [kMG]?B/s\uff0c剩余 [\d:]+",
+            "align: 未完成即被中断\uff1b没有留下写到一半的文件。",
+        ),
     ],
 )
-def test_a_terminal_sees_how_far_it_is_and_ctrl_c_ends_it(endless: Path, tmp_path: Path, code: str, said: str) -> None:
+def test_a_terminal_sees_how_far_it_is_and_ctrl_c_ends_it(
+    endless: Path, tmp_path: Path, code: str, said: str, interrupted: str
+) -> None:
     files = ("--html", "page.html", "--json", "result.json", "--lang", code)
     with on_terminal("checkpoint", str(endless), str(endless), *files, folder=tmp_path) as (process, end):
         seen = read_until(end, "B/s")
@@ -111,7 +117,7 @@ def test_a_terminal_sees_how_far_it_is_and_ctrl_c_ends_it(endless: Path, tmp_pat
         status = process.wait()
     assert re.search(said, SIGNS.sub("", seen))
     # The line is erased, and the sentence stands in its place.
-    assert rest.endswith(f"\x1b[2K{INTERRUPTED}\r\n")
+    assert rest.endswith(f"\x1b[2K{interrupted}\r\n")
     assert status == 130
     assert list(tmp_path.iterdir()) == []
 

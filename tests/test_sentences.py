@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import pickle
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from align import errors
+from align.errors import AlignError
 from align.records import Phase
 from align.reports.chinese import CATALOGUES
 from align.reports.language import LANGUAGES
@@ -98,6 +101,20 @@ def test_every_sentence_is_there_in_chinese() -> None:
 
 def test_every_entry_is_said_by_something() -> None:
     assert listed.unused() == {}
+
+
+def test_errors_are_made_of_sentences() -> None:
+    """An error that is made of plain text could not be said in another language."""
+    kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, AlignError)}
+    plain = [
+        f"{path.relative_to(listed.ROOT)}:{node.lineno}"
+        for folder in ("align", "hooks", "reports")
+        for path in sorted((listed.ROOT / folder).rglob("*.py"))
+        for node in listed.nodes(path)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in kinds
+        if any(isinstance(given, (ast.JoinedStr, ast.Constant)) for given in node.args)
+    ]
+    assert plain == []
 
 
 def test_catalogues_say_the_same_of_the_same_template() -> None:

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import date, datetime, time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from align.acceptance.policy import Need, Policy, Setting
 from align.acceptance.policy_keys import FLOOR_TIMES, FORMS, SMALLEST, STEPS, Number
 from align.errors import PolicyError
+from align.sentences import say
 
 BUILT_IN = Path(__file__).parent / "policies"
 SUFFIX = ".toml"
@@ -28,6 +30,8 @@ TOP = ("name", "title", "extends", "minimum_steps", "minimum_source", "loss", "f
 LOSS = ("smallest",)
 FLOOR = ("times", "source")
 COMMON = ("required", "limit", "source", "use")
+KINDS = {list: say("a list"), datetime: say("a datetime"), date: say("a date"), time: say("a time")}
+"""What TOML has beside texts, numbers and tables."""
 
 Table = Mapping[str, Any]
 
@@ -61,14 +65,28 @@ def _source(name: str) -> tuple[Path, bytes]:
     except FileNotFoundError as error:
         known = built_in_policies()
         raise PolicyError(
-            f"Cannot find the policy '{name}': there is no such file, and the built-in policies are "
-            f"{', '.join(known)}{_nearest(name, known)} `align accept --show-policy {DEFAULT}` prints one to start "
-            "from."
+            say(
+                "{} `align accept --show-policy {}` prints one to start from.",
+                _guessed(
+                    say(
+                        "Cannot find the policy '{}': there is no such file, and the built-in policies are {}",
+                        name,
+                        ", ".join(known),
+                    ),
+                    name,
+                    known,
+                ),
+                DEFAULT,
+            )
         ) from error
     except OSError as error:
         raise PolicyError(
-            f"Cannot read the policy '{name}': {error.strerror or error}. Name a TOML file, or one of "
-            f"{', '.join(built_in_policies())}."
+            say(
+                "Cannot read the policy '{}': {}. Name a TOML file, or one of {}.",
+                name,
+                error.strerror or error,
+                ", ".join(built_in_policies()),
+            )
         ) from error
 
 
@@ -77,7 +95,7 @@ def _decoded(place: Path, content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PolicyError(
-            f"Cannot read the policy '{place}': byte {error.start} is not UTF-8. Save the file as UTF-8 text."
+            say("Cannot read the policy '{}': byte {} is not UTF-8. Save the file as UTF-8 text.", place, error.start)
         ) from error
 
 
@@ -91,8 +109,13 @@ def _parsed(place: Path, text: str) -> Table:
         table: Table = _toml().loads(text)
     except ValueError as error:
         raise PolicyError(
-            f"Cannot read the policy '{place}': it is not valid TOML: {error}. "
-            f"`align accept --show-policy {DEFAULT}` prints one to start from."
+            say(
+                "Cannot read the policy '{}': it is not valid TOML: {}. `align accept --show-policy {}` prints "
+                "one to start from.",
+                place,
+                error,
+                DEFAULT,
+            )
         ) from error
     return table
 
@@ -106,8 +129,13 @@ def _extended(place: Path, table: Table, depth: int) -> Table:
     name = checked.text("", table, "extends")
     if depth >= DEEPEST:
         raise PolicyError(
-            f"Cannot read the policy '{place}': more than {DEEPEST} policies extend one another, or one extends "
-            f"itself through '{name}'. Let it extend a built-in policy."
+            say(
+                "Cannot read the policy '{}': more than {} policies extend one another, or one extends itself "
+                "through '{}'. Let it extend a built-in policy.",
+                place,
+                DEEPEST,
+                name,
+            )
         )
     beside = place.parent / name
     base_place, content = _source(name if name in built_in_policies() else str(beside))
@@ -140,14 +168,20 @@ class Checked:
 
     def wrong(self, where: str, what: str) -> PolicyError:
         """The error for something in a table of the file."""
-        inside = f"in [{where}], " if where else ""
-        return PolicyError(f"Cannot read the policy '{self.path}': {inside}{what}")
+        inside = say("in [{}], ", where) if where else ""
+        return PolicyError(say("Cannot read the policy '{}': {}{}", self.path, inside, what))
 
     def lacks_source(self, where: str, key: str = "source") -> None:
         """Raise: a limit without a source is nobody's."""
         limit = "minimum_steps" if key == "minimum_source" else "limit"
         raise self.wrong(
-            where, f"'{limit}' has no '{key}'. Say where it is from, such as {key} = \"project limit, agreed 2026-01\"."
+            where,
+            say(
+                "'{}' has no '{}'. Say where it is from, such as {} = \"project limit, agreed 2026-01\".",
+                limit,
+                key,
+                key,
+            ),
         )
 
     def keys(self, where: str, table: Table, known: Iterable[str]) -> None:
@@ -155,12 +189,15 @@ class Checked:
         listed = list(known)
         for key in table:
             if key not in listed:
-                raise self.wrong(where, f"'{key}' is not known{_nearest(key, listed)} Known are {', '.join(listed)}.")
+                unknown = _guessed(say("'{}' is not known", key), key, listed)
+                raise self.wrong(where, say("{} Known are {}.", unknown, ", ".join(listed)))
 
     def is_table(self, where: str, value: Any) -> Table:
         """The value, which must be a table."""
         if not isinstance(value, Mapping):
-            raise self.wrong("", f"'{where}' is {_written(value)}, not a table. Write [{where}] above its keys.")
+            raise self.wrong(
+                "", say("'{}' is {}, not a table. Write [{}] above its keys.", where, _written(value), where)
+            )
         return value
 
     def table(self, where: str, inside: Table) -> Table:
@@ -171,7 +208,7 @@ class Checked:
         """A text that says something."""
         value = table.get(key, default)
         if not isinstance(value, str):
-            raise self.wrong(where, f"'{key}' is {_written(value)}, not a text. Write it in quotes.")
+            raise self.wrong(where, say("'{}' is {}, not a text. Write it in quotes.", key, _written(value)))
         return value.strip()
 
     def number(self, where: str, table: Table, key: str, form: Number) -> float | None:
@@ -180,11 +217,13 @@ class Checked:
             return form.default
         value = table[key]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self.wrong(where, f"'{key}' is {_written(value)}, not a number. Write it without quotes.")
+            raise self.wrong(where, say("'{}' is {}, not a number. Write it without quotes.", key, _written(value)))
         if form.whole and value != math.floor(value if math.isfinite(value) else 0.5):
-            raise self.wrong(where, f"'{key}' is {value}, not a whole number.")
+            raise self.wrong(where, say("'{}' is {}, not a whole number.", key, value))
         if not form.low <= value <= form.high:
-            raise self.wrong(where, f"'{key}' is {value}, {_range(form)}.")
+            raise self.wrong(
+                where, say("'{}' is {}, which is outside of what is allowed: {}.", key, value, _range(form))
+            )
         return float(value)
 
 
@@ -196,11 +235,15 @@ def _policy(checked: Checked, table: Table, stem: str) -> Policy:
     read = (_setting(checked, code, said) for code, said in criteria.items())
     settings = tuple(setting for setting in read if setting is not None)
     if not settings:
-        raise checked.wrong("", "it has no criteria. Write 'extends = \"default\"', or tables such as [criteria.bias].")
+        raise checked.wrong(
+            "", say("it has no criteria. Write 'extends = \"default\"', or tables such as [criteria.bias].")
+        )
     minimum = checked.number("", table, "minimum_steps", STEPS)
     source = checked.text("", table, "minimum_source")
     if minimum is None:
-        raise checked.wrong("", "'minimum_steps' is missing. Write how many steps an acceptance needs, such as 1000.")
+        raise checked.wrong(
+            "", say("'minimum_steps' is missing. Write how many steps an acceptance needs, such as 1000.")
+        )
     if not source:
         checked.lacks_source("", "minimum_source")
     return Policy(
@@ -219,7 +262,8 @@ def _setting(checked: Checked, code: str, said: Any) -> Setting | None:
     """One criterion, None where the policy leaves it out by `use = false`."""
     where = f"criteria.{code}"
     if code not in FORMS:
-        raise checked.wrong("", f"'{where}' is not a criterion{_nearest(code, FORMS)} Known are {', '.join(FORMS)}.")
+        unknown = _guessed(say("'{}' is not a criterion", where), code, FORMS)
+        raise checked.wrong("", say("{} Known are {}.", unknown, ", ".join(FORMS)))
     form = FORMS[code]
     table = checked.is_table(where, said)
     checked.keys(where, table, (*COMMON, *form.numbers))
@@ -237,7 +281,7 @@ def _setting(checked: Checked, code: str, said: Any) -> Setting | None:
 def _use(checked: Checked, where: str, table: Table) -> bool:
     use = table.get("use", True)
     if not isinstance(use, bool):
-        raise checked.wrong(where, f"'use' is {_written(use)}. Write true or false.")
+        raise checked.wrong(where, say("'use' is {}. Write true or false.", _written(use)))
     return use
 
 
@@ -245,32 +289,35 @@ def _limit(checked: Checked, where: str, table: Table, code: str) -> float | Non
     form = FORMS[code]
     if form.limit is None:
         if "limit" in table:
-            raise checked.wrong(where, "'limit' is not taken: the limits are those of the file of operators.")
+            raise checked.wrong(where, say("'limit' is not taken: the limits are those of the file of operators."))
         return None
     limit = checked.number(where, table, "limit", form.limit)
     if limit is None and not form.may_lack_limit:
-        raise checked.wrong(where, f"'limit' is missing. Write a number, {_range(form.limit, 'allowed')}.")
+        raise checked.wrong(where, say("'limit' is missing. Write a number, allowed: {}.", _range(form.limit)))
     return limit
 
 
 def _need(checked: Checked, where: str, table: Table, *, judged: bool) -> Need:
     said = table.get("required", "when measured")
     if not isinstance(said, (bool, str)) or said not in NEEDS:
-        raise checked.wrong(where, f"'required' is {_written(said)}. Write true, false or \"when measured\".")
+        raise checked.wrong(where, say("'required' is {}. Write true, false or \"when measured\".", _written(said)))
     need = NEEDS[said]
     if need is Need.ALWAYS and not judged and FORMS[where.partition(".")[2]].may_lack_limit:
-        raise checked.wrong(where, "'required' is true, but there is no 'limit' to be met. Write one, with its source.")
+        raise checked.wrong(
+            where, say("'required' is true, but there is no 'limit' to be met. Write one, with its source.")
+        )
     return need
 
 
-def _nearest(word: str, known: Iterable[str]) -> str:
+def _guessed(sentence: str, word: str, known: Iterable[str]) -> str:
+    """The sentence on a word that is not known, with the one that may be meant."""
     near = difflib.get_close_matches(word, list(known), 1, 0.5)
-    return f"; did you mean '{near[0]}'?" if near else "."
+    return say("{}; did you mean '{}'?", sentence, near[0]) if near else say("{}.", sentence)
 
 
-def _range(form: Number, word: str = "which is outside of what is allowed") -> str:
-    top = "any greater number" if math.isinf(form.high) else f"{form.high:.12g}"
-    return f"{word}: {form.low:.12g} to {top}"
+def _range(form: Number) -> str:
+    top = say("any greater number") if math.isinf(form.high) else f"{form.high:.12g}"
+    return say("{} to {}", f"{form.low:.12g}", top)
 
 
 def _written(value: Any) -> str:
@@ -278,7 +325,7 @@ def _written(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return f'the text "{value[:60]}"'
+        return say('the text "{}"', value[:60])
     if isinstance(value, (int, float)):
-        return f"the number {value}"
-    return "a table" if isinstance(value, Mapping) else f"a {type(value).__name__}"
+        return say("the number {}", value)
+    return say("a table") if isinstance(value, Mapping) else KINDS.get(type(value), type(value).__name__)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from align.records import TensorRecord
-from align.value_types import storage_dtype
+from align.value_types import is_floating, storage_dtype
 from align.watching import advance
 
 ITEM_BITS: Mapping[str, int] = {
@@ -92,7 +92,7 @@ class Entry:
     @property
     def floating(self) -> bool:
         """Whether the elements are floats."""
-        return self.dtype.startswith(("float", "bfloat"))
+        return is_floating(self.dtype)
 
     def read_into(self, start: int, target: memoryview) -> None:
         """Fill `target` with bytes from `start` on; raises CheckpointError where the file has fewer."""

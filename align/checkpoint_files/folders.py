@@ -28,7 +28,7 @@ BESIDE = ("optimizer.pt", "optimizer.bin", "scheduler.pt", "training_args.bin", 
 """Files that stand beside weights."""
 
 OPTIMIZERS = ("optimizer.pt", "optimizer.bin")
-SUBFOLDERS_SHOWN = 3
+CHECKPOINTS_SHOWN, SUBFOLDERS_SHOWN = 4, 3
 
 
 class Found(NamedTuple):
@@ -44,13 +44,13 @@ def find_checkpoint(folder: Path) -> Found:
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     except OSError as error:
-        raise unreadable(folder, (error.strerror or str(error)).lower(), "Check who may read it.") from error
+        raise unreadable(folder, (error.strerror or str(error)).lower(), say("Check who may read it.")) from error
     weights = [name for name in names if not any(fnmatch(name, pattern) for pattern in BESIDE)]
     for patterns in PATTERNS:
         found = [name for name in weights if any(fnmatch(name, pattern) for pattern in patterns)]
         if len(found) > 1:
-            shown = ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")  # noqa: PLR2004
-            raise unreadable(folder, f"it holds {len(found)} checkpoints: {shown}", "Name one of them.")
+            shown = _shown(found, CHECKPOINTS_SHOWN)
+            raise unreadable(folder, say("it holds {} checkpoints: {}", len(found), shown), say("Name one of them."))
         if found:
             optimizer = next((folder / name for name in OPTIMIZERS if name in names), None)
             return Found(folder / found[0], optimizer, _notes(folder, weights, found[0]))
@@ -69,11 +69,19 @@ def _notes(folder: Path, weights: Sequence[str], chosen: str) -> tuple[str, ...]
     return (say("Of the folder '{}' {} is compared; it also holds {}.", folder, chosen, joined(", ", others)),)
 
 
+def _shown(names: Sequence[str], most: int) -> str:
+    first = joined(", ", names[:most])
+    return say("{} and {} more", first, len(names) - most) if len(names) > most else first
+
+
 def _none(folder: Path, names: Sequence[str]) -> Exception:
     if ".metadata" in names or any(name.endswith(".distcp") for name in names):
         return unreadable(
-            folder, "it is a distributed checkpoint (.metadata and .distcp files)",
-            f"Make one file of it: `python -m torch.distributed.checkpoint.format_utils dcp_to_torch {folder} all.pt`.",
+            folder, say("it is a distributed checkpoint (.metadata and .distcp files)"),
+            say(
+                "Make one file of it: `python -m torch.distributed.checkpoint.format_utils dcp_to_torch {} all.pt`.",
+                folder,
+            ),
         )  # fmt: skip
     below = sorted(
         path.parent.relative_to(folder)
@@ -83,12 +91,11 @@ def _none(folder: Path, names: Sequence[str]) -> Exception:
     )
     if below:
         shown = list(dict.fromkeys(map(str, below)))
-        more = f" and {len(shown) - SUBFOLDERS_SHOWN} more" if len(shown) > SUBFOLDERS_SHOWN else ""
         return unreadable(
-            folder, f"the checkpoints are in folders below it: {', '.join(shown[:SUBFOLDERS_SHOWN])}{more}",
-            "Name one of them.",
+            folder, say("the checkpoints are in folders below it: {}", _shown(shown, SUBFOLDERS_SHOWN)),
+            say("Name one of them."),
         )  # fmt: skip
     return unreadable(
-        folder, f"there is no checkpoint among its {len(names)} files",
-        "Name a folder with .safetensors, .bin, .pt or an .index.json in it.",
+        folder, say("there is no checkpoint among its {} files", len(names)),
+        say("Name a folder with .safetensors, .bin, .pt or an .index.json in it."),
     )  # fmt: skip

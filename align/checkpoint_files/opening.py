@@ -17,7 +17,7 @@ from align.checkpoint_files.spans import COPY_AGAIN, CaptureSpan, OpenFile, unre
 from align.checkpoint_files.state import read_state
 from align.checkpoint_files.torch_file import ZIP_SIGNATURE, read_torch
 from align.records import INIT_STEP, Phase, TensorRecord
-from align.sentences import joined, say
+from align.sentences import joined, say, told
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 LFS_SIGNATURE = b"version https://git-lfs.github.com/spec/"
@@ -48,9 +48,9 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Iterator[Checkpoint]:
 
 def _open_file(target: Path, path: str, stack: ExitStack) -> Checkpoint:
     if not os.path.exists(target):  # noqa: PTH110 - as above
-        raise unreadable(path, "there is no such file or folder", "Check the path.")
+        raise unreadable(path, say("there is no such file or folder"), say("Check the path."))
     if not target.is_file():
-        raise unreadable(path, "it is neither a file nor a folder", "Name a checkpoint.")
+        raise unreadable(path, say("it is neither a file nor a folder"), say("Name a checkpoint."))
     file = OpenFile(target)
     stack.callback(file.close)
     head = file.read(0, HEAD)
@@ -62,7 +62,7 @@ def _open_file(target: Path, path: str, stack: ExitStack) -> Checkpoint:
     if _is_safetensors(head, target.suffix):
         entries = read_safetensors(file)
         if not entries:
-            raise unreadable(path, "there is no tensor in it", "Name a file with weights.")
+            raise unreadable(path, say("there is no tensor in it"), say("Name a file with weights."))
         return Checkpoint(path, "safetensors", entries)
     state = read_state(path, read_torch(file))
     return Checkpoint(path, "torch", state.entries, state.optimizers, state.others)
@@ -84,21 +84,25 @@ def _is_safetensors(head: bytes, suffix: str) -> bool:
 def _check_head(file: OpenFile, head: bytes) -> None:
     """Say what a file is that is often found in the place of weights."""
     if not head:
-        raise unreadable(file.path, "it is empty", "Save or download it again.")
+        raise unreadable(file.path, say("it is empty"), say("Save or download it again."))
     if head.startswith(LFS_SIGNATURE):
         size = re.search(rb"^size (\d+)$", head, re.MULTILINE)
-        told = f" of {int(size[1]):,} bytes" if size is not None and len(size[1]) < 20 else ""  # noqa: PLR2004 - digits
+        what = (
+            say("it is a Git LFS pointer to a file of {} bytes, not the file", f"{int(size[1]):,}")
+            if size is not None and len(size[1]) < 20  # noqa: PLR2004 - digits
+            else say("it is a Git LFS pointer to a file, not the file")
+        )
         raise unreadable(
-            file.path, f"it is a Git LFS pointer to a file{told}, not the file",
-            "Run `git lfs pull` in its repository, or download the file itself.",
+            file.path, what,
+            say("Run `git lfs pull` in its repository, or download the file itself."),
         )  # fmt: skip
     if re.match(rb"\s*(<!doctype html|<html|<\?xml)", head, re.IGNORECASE):
         raise unreadable(
-            file.path, "it is a web page, such as an error of the server it was downloaded from",
-            "Download it again and look at the page in a browser: it may ask to log in.",
+            file.path, say("it is a web page, such as an error of the server it was downloaded from"),
+            say("Download it again and look at the page in a browser: it may ask to log in."),
         )  # fmt: skip
     if not head.strip(b"\0"):
-        raise unreadable(file.path, "it begins with zeros only: it was not written to its end", COPY_AGAIN)
+        raise unreadable(file.path, say("it begins with zeros only: it was not written to its end"), COPY_AGAIN)
 
 
 def _of_index(file: OpenFile, path: str, stack: ExitStack) -> Checkpoint:
@@ -109,16 +113,22 @@ def _of_index(file: OpenFile, path: str, stack: ExitStack) -> Checkpoint:
     missing = [shard for shard in shards if not os.path.isfile(folder / shard)]  # noqa: PTH113 - a name may be too long
     if missing:
         raise unreadable(
-            path, f"{len(missing)} of its {len(shards)} shards are not there: {_some(missing)}",
-            "Download them into the folder of the index.",
+            path, say("{} of its {} shards are not there: {}", len(missing), len(shards), _some(missing)),
+            say("Download them into the folder of the index."),
         )  # fmt: skip
     opened = {shard: _open_file(folder / shard, str(folder / shard), stack).entries for shard in shards}
     absent = [name for name, shard in mapping.items() if name not in opened[shard]]
     if absent:
         raise unreadable(
-            path, f"{len(absent)} of its {len(mapping)} tensors are not in the shards that it names: {_some(absent)}",
-            "Index and shards are of different savings: take all of them from one.",
-        )  # fmt: skip
+            path,
+            say(
+                "{} of its {} tensors are not in the shards that it names: {}",
+                len(absent),
+                len(mapping),
+                _some(absent),
+            ),
+            say("Index and shards are of different savings: take all of them from one."),
+        )
     unlisted = [name for shard in shards for name in opened[shard] if mapping.get(name) != shard]
     notes = []
     if unlisted:
@@ -137,35 +147,39 @@ def _of_index(file: OpenFile, path: str, stack: ExitStack) -> Checkpoint:
 def _read_index(file: OpenFile) -> dict[str, str]:
     """The table `weight_map` of an index: tensor -> shard."""
     if file.size > LARGEST_INDEX:
-        raise unreadable(file.path, f"an index of {file.size:,} bytes is none", "Name the index of a checkpoint.")
+        raise unreadable(
+            file.path, say("an index of {} bytes is none", f"{file.size:,}"), say("Name the index of a checkpoint.")
+        )
     try:
         text = file.read(0, file.size).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise unreadable(file.path, "it is no text, so no index", COPY_AGAIN) from error
+        raise unreadable(file.path, say("it is no text, so no index"), COPY_AGAIN) from error
     if CONFLICT.search(text):
         raise unreadable(
-            file.path, "it holds the marks of an unfinished merge (<<<<<<<, >>>>>>>)",
-            "Finish the merge, or take the index of one side whole.",
+            file.path, say("it holds the marks of an unfinished merge (<<<<<<<, >>>>>>>)"),
+            say("Finish the merge, or take the index of one side whole."),
         )  # fmt: skip
     try:
         index = json.loads(text, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
-        raise unreadable(file.path, f"it is no whole JSON ({str(error)[:80]})", COPY_AGAIN) from error
+        raise unreadable(file.path, say("it is no whole JSON ({})", told(error, 80)), COPY_AGAIN) from error
     mapping = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(mapping, dict) or not mapping:
         raise unreadable(
-            file.path, "it has no table 'weight_map', so it is no index of a checkpoint",
-            "Name a .index.json file, a file with weights, or the folder.",
+            file.path, say("it has no table 'weight_map', so it is no index of a checkpoint"),
+            say("Name a .index.json file, a file with weights, or the folder."),
         )  # fmt: skip
     for name, shard in mapping.items():
         if not isinstance(shard, str) or shard != Path(shard).name or shard in ("", ".", ".."):
             raise unreadable(
                 file.path,
-                f"it says that '{name[:100]}' is in {str(shard)[:100]!r}, which is no file beside it",
+                say("it says that '{}' is in {}, which is no file beside it", name[:100], repr(str(shard)[:100])),
                 COPY_AGAIN,
             )
         if shard.endswith(".json"):
-            raise unreadable(file.path, f"it names the shard '{shard[:100]}', which is no file of weights", COPY_AGAIN)
+            raise unreadable(
+                file.path, say("it names the shard '{}', which is no file of weights", shard[:100]), COPY_AGAIN
+            )
     return mapping
 
 
@@ -179,8 +193,8 @@ def _of_capture(capture: Capture, path: str) -> Checkpoint:
     records = [record for record in (capture.records(INIT_STEP) if capture.has_init else ()) if _is_initial(record)]
     if not records:
         raise unreadable(
-            path, "this capture has no initial weights (phase init)",
-            "Capture with `init` in --phases, or without --phases; --keep init keeps the values, too.",
+            path, say("this capture has no initial weights (phase init)"),
+            say("Capture with `init` in --phases, or without --phases; --keep init keeps the values, too."),
         )  # fmt: skip
     by_order = {record.order: record for record in records}
     entries: dict[str, Entry] = {}

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from align.sentences import say, told
+
 MOST_LINE = 1 << 16
 """Bytes of a text line in a pickle: names are shorter."""
 
@@ -41,7 +43,7 @@ class RefusedPickleError(Exception):
     """The pickle names something that is not known to be data."""
 
     def __init__(self, name: Name) -> None:
-        super().__init__(f"its pickle asks for '{name}', which may be code")
+        super().__init__(say("its pickle asks for '{}', which may be code", name))
         self.name = name
 
 
@@ -109,10 +111,10 @@ class PickleReader:
         except RefusedPickleError:
             raise
         except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, UnicodeError) as error:
-            raise BrokenPickleError(str(error)[:100] or type(error).__name__) from error
+            raise BrokenPickleError(told(error, 100) or type(error).__name__) from error
         except (MemoryError, RecursionError) as error:
-            raise BrokenPickleError("it is nested or larger than any checkpoint") from error
-        msg = "it has no end"
+            raise BrokenPickleError(say("it is nested or larger than any checkpoint")) from error
+        msg = say("it has no end")
         raise BrokenPickleError(msg)
 
     def _step(self, opcode: str, argument: Any) -> None:
@@ -125,7 +127,7 @@ class PickleReader:
         elif opcode not in _IGNORED:
             action = _ACTIONS.get(opcode)
             if action is None:
-                msg = f"it has the opcode {opcode}, which no checkpoint has"
+                msg = say("it has the opcode {}, which no checkpoint has", opcode)
                 raise ValueError(msg)
             action(self, argument)
 
@@ -138,7 +140,7 @@ class PickleReader:
         while self._stack[place] is not _MARK:
             place -= 1
             if place < 0:
-                msg = "a mark is missing"
+                msg = say("a mark is missing")
                 raise ValueError(msg)
         taken = self._stack[place + 1 :]
         del self._stack[place:]
@@ -176,7 +178,7 @@ class PickleReader:
         """A tuple of so many values."""
         taken = self._stack[len(self._stack) - count :]
         if len(taken) < count:
-            msg = "a value is missing"
+            msg = say("a value is missing")
             raise ValueError(msg)
         del self._stack[len(self._stack) - count :]
         self._stack.append(tuple(taken))
@@ -207,7 +209,7 @@ class PickleReader:
         if isinstance(target, list):
             target.extend(values)
         elif not isinstance(target, Opaque):
-            msg = "values are appended to what is no list"
+            msg = say("values are appended to what is no list")
             raise TypeError(msg)
 
     def set_item(self, _: Any) -> None:
@@ -224,7 +226,7 @@ class PickleReader:
         if isinstance(target, dict):
             target.update(_pairs(values))
         elif not isinstance(target, Opaque):
-            msg = "values are set in what is no table"
+            msg = say("values are set in what is no table")
             raise TypeError(msg)
 
     def add_items(self, _: Any) -> None:
@@ -249,7 +251,7 @@ class PickleReader:
     def call(self, called: Any, arguments: Any) -> Any:
         """What calling a name gives, without calling anything that the file could choose."""
         if not isinstance(called, Name):
-            msg = "it calls what is no function"
+            msg = say("it calls what is no function")
             raise TypeError(msg)
         known = self._vocabulary.calls.get(str(called))
         if known is None or not isinstance(arguments, tuple):
@@ -278,7 +280,7 @@ class PickleReader:
 
 def _pairs(values: list[Any]) -> dict[Any, Any]:
     if len(values) % 2:
-        msg = "a table has a key without a value"
+        msg = say("a table has a key without a value")
         raise ValueError(msg)
     return {_key(values[place]): values[place + 1] for place in range(0, len(values), 2)}
 

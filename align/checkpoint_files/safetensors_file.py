@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from align.checkpoint_files.entries import ITEM_BITS, MOST_DIMENSIONS, Entry
 from align.checkpoint_files.spans import COPY_AGAIN, FileSpan, OpenFile, unreadable
+from align.sentences import say, told
 
 DTYPES: Mapping[str, str] = {
     "BOOL": "bool",
@@ -73,17 +74,21 @@ def _header(file: OpenFile) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(file.read(0, LENGTH_BYTES), "little")
     room = file.size - LENGTH_BYTES
     if file.size < LENGTH_BYTES or not 0 < length <= LARGEST_HEADER:
-        raise _broken(file, f"it is no safetensors file: its first 8 bytes say that its header has {length:,} bytes")
+        raise _broken(
+            file, say("it is no safetensors file: its first 8 bytes say that its header has {} bytes", f"{length:,}")
+        )
     if length > room:
         raise unreadable(
-            file.path, f"it is truncated: its header has {length:,} bytes and {max(room, 0):,} are there", COPY_AGAIN
+            file.path,
+            say("it is truncated: its header has {} bytes and {} are there", f"{length:,}", f"{max(room, 0):,}"),
+            COPY_AGAIN,
         )
     try:
         header = json.loads(file.read(LENGTH_BYTES, length).decode("utf-8"), object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
-        raise _broken(file, f"the header of {length:,} bytes is no JSON ({_short(error)})") from error
+        raise _broken(file, say("the header of {} bytes is no JSON ({})", f"{length:,}", told(error, 100))) from error
     if not isinstance(header, dict):
-        raise _broken(file, "its header is no table of tensors")
+        raise _broken(file, say("its header is no table of tensors"))
     return header, LENGTH_BYTES + length
 
 
@@ -91,34 +96,36 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A table of JSON; raises ValueError where a name stands in it twice."""
     table = dict(pairs)
     if len(table) != len(pairs):
-        msg = "a name stands in it twice"
+        msg = say("a name stands in it twice")
         raise ValueError(msg)
     return table
-
-
-def _short(error: BaseException) -> str:
-    return str(error)[:100]
 
 
 def _place(file: OpenFile, name: str, value: Any) -> _Place:
     """What the header says of one tensor, each field checked."""
     if not isinstance(value, dict) or not {"dtype", "shape", "data_offsets"} <= value.keys():
-        raise _broken(file, f"its header says nothing of use about '{name[:100]}'")
+        raise _broken(file, say("its header says nothing of use about '{}'", name[:100]))
     dtype = DTYPES.get(value["dtype"]) if isinstance(value["dtype"], str) else None
     if dtype is None:
         raise unreadable(
-            file.path, f"'{name[:100]}' has the dtype {str(value['dtype'])[:30]!r}, which is not known here",
-            "Update align, or convert the tensor.",
-        )  # fmt: skip
+            file.path,
+            say("'{}' has the dtype {}, which is not known here", name[:100], repr(str(value["dtype"])[:30])),
+            say("Update align, or convert the tensor."),
+        )
     shape, offsets = value["shape"], value["data_offsets"]
     if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:  # noqa: PLR2004 - begin and end
-        raise _broken(file, f"shape {str(shape)[:60]} or place {str(offsets)[:60]} of '{name[:100]}' make no sense")
+        raise _broken(
+            file, say("shape {} or place {} of '{}' make no sense", str(shape)[:60], str(offsets)[:60], name[:100])
+        )
     if len(shape) > MOST_DIMENSIONS:
-        raise _broken(file, f"'{name[:100]}' has {len(shape):,} dimensions, which no tensor has")
+        raise _broken(file, say("'{}' has {} dimensions, which no tensor has", name[:100], f"{len(shape):,}"))
     begin, end = offsets
     needed = (math.prod(shape) * ITEM_BITS[dtype] + 7) // 8
     if end - begin != needed:
-        raise _broken(file, f"'{name[:100]}' of shape {shape} needs {needed:,} bytes and has {end - begin:,}")
+        raise _broken(
+            file,
+            say("'{}' of shape {} needs {} bytes and has {}", name[:100], shape, f"{needed:,}", f"{end - begin:,}"),
+        )
     return _Place(dtype, tuple(shape), begin, end)
 
 
@@ -131,16 +138,20 @@ def _check_layout(file: OpenFile, places: Mapping[str, _Place], size: int) -> No
     end = 0
     for name, place in sorted(places.items(), key=lambda item: (item[1].begin, item[1].end)):
         if place.begin != end:
-            what = "overlaps the tensor before it" if place.begin < end else "leaves a gap before it"
-            raise _broken(file, f"the data of '{name[:100]}' {what}")
+            overlaps = say("the data of '{}' overlaps the tensor before it", name[:100])
+            raise _broken(
+                file, overlaps if place.begin < end else say("the data of '{}' leaves a gap before it", name[:100])
+            )
         end = place.end
     if end > size:
         raise unreadable(
-            file.path, f"it is truncated: its tensors have {end:,} bytes and {size:,} are there", COPY_AGAIN
+            file.path,
+            say("it is truncated: its tensors have {} bytes and {} are there", f"{end:,}", f"{size:,}"),
+            COPY_AGAIN,
         )
     if end < size:
-        raise _broken(file, f"{size - end:,} bytes follow the last tensor, which belong to none")
+        raise _broken(file, say("{} bytes follow the last tensor, which belong to none", f"{size - end:,}"))
 
 
 def _broken(file: OpenFile, reason: str) -> Exception:
-    return unreadable(file.path, reason, "Save or download it again.")
+    return unreadable(file.path, reason, say("Save or download it again."))

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from align.errors import CheckpointError
+from align.sentences import say
 from align.value_source import ValueSource, boxes
 
 
@@ -25,9 +26,9 @@ class OpenFile:
             self.size = os.fstat(self._descriptor).st_size
         except OSError as error:
             self.close()
-            raise unreadable(path, (error.strerror or str(error)).lower(), "Check the path and who may read it.") from (
-                error
-            )
+            raise unreadable(
+                path, (error.strerror or str(error)).lower(), say("Check the path and who may read it.")
+            ) from (error)
 
     def close(self) -> None:
         """Close it; a second time does nothing."""
@@ -44,7 +45,9 @@ class OpenFile:
             except OSError as error:
                 raise unreadable(self.path, (error.strerror or str(error)).lower(), COPY_AGAIN) from error
             if count == 0:
-                raise unreadable(self.path, f"it ends at byte {self.size:,}, before its tensors do", COPY_AGAIN)
+                raise unreadable(
+                    self.path, say("it ends at byte {}, before its tensors do", f"{self.size:,}"), COPY_AGAIN
+                )
             done += count
 
     @contextmanager
@@ -119,9 +122,9 @@ class CaptureSpan:
         self._source.read(start // kind.itemsize, np.frombuffer(target, dtype=kind))
 
 
-COPY_AGAIN = "Copy or download it again."
+COPY_AGAIN = say("Copy or download it again.")
 
 
 def unreadable(path: str | os.PathLike[str], reason: str, advice: str) -> CheckpointError:
     """The sentence for a checkpoint that cannot be read: what was found, and what to do."""
-    return CheckpointError(f"Cannot read '{os.fspath(path)}': {reason}. {advice}")
+    return CheckpointError(say("Cannot read '{}': {}. {}", os.fspath(path), reason, advice))

@@ -10,6 +10,7 @@ from align.checkpoint_files.entries import Entry, OptimizerState
 from align.checkpoint_files.spans import unreadable
 from align.checkpoint_files.torch_file import TorchFile
 from align.checkpoint_files.torch_tensors import StoredTensor, UnreadTensor
+from align.sentences import say
 
 DEEPEST = 24
 MOST_TENSORS = 500_000
@@ -49,7 +50,7 @@ def read_state(path: str, file: TorchFile) -> State:
     }
     if not tensors and not optimizers:
         kind = type(file.value).__name__
-        raise unreadable(path, f"there is no tensor in it (a {kind})", "Name a file with weights.")
+        raise unreadable(path, say("there is no tensor in it (a {})", kind), say("Name a file with weights."))
     root, others = _container(tensors)
     weights = {".".join(one.path[len(root) :]): one.value for one in tensors if one.path[: len(root)] == root}
     return State({name: file.entry(name, tensor) for name, tensor in weights.items()}, optimizers, others)
@@ -69,7 +70,9 @@ def _walk(value: Any, path: tuple[str, ...], above: frozenset[int], where: str) 
             stack.extend((each, (*path, _word(key)), below) for key, each in reversed(list(items)))
         count += 1
         if count > MOST_TENSORS:
-            raise unreadable(where, f"it nests more than {MOST_TENSORS:,} values", "Save the weights alone.")
+            raise unreadable(
+                where, say("it nests more than {} values", f"{MOST_TENSORS:,}"), say("Save the weights alone.")
+            )
 
 
 def _word(key: Any) -> str:

@@ -18,11 +18,12 @@ from align.checkpoint_files.pickles import Bounded, BrokenPickleError, PickleRea
 from align.checkpoint_files.spans import COPY_AGAIN, FileSpan, OpenFile, StridedSpan, unreadable
 from align.checkpoint_files.torch_tensors import TORCH, Storage, StoredTensor, UnreadTensor, storage_of
 from align.errors import CheckpointError
+from align.sentences import say, told
 
 ZIP_SIGNATURE = b"PK\x03\x04"
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 LOCAL_HEADER = struct.Struct("<4s5H3I2H")
-SAVE_WEIGHTS = (
+SAVE_WEIGHTS = say(
     "Load it where it was made, and save the weights alone: `torch.save(model.state_dict(), 'weights.pt')`, or a "
     "safetensors file."
 )
@@ -49,13 +50,15 @@ class TorchFile:
         item = ITEM_BITS[tensor.dtype] // 8
         place = self._storages.get(tensor.storage.key)
         if place is None:
-            raise unreadable(self._file.path, f"the values of '{name}' are missing", COPY_AGAIN)
+            raise unreadable(self._file.path, say("the values of '{}' are missing", name), COPY_AGAIN)
         begin, size = place
         steps = [(length - 1) * stride for length, stride in zip(tensor.shape, tensor.strides, strict=True)]
         empty = 0 in tensor.shape
         if not empty and (tensor.offset + sum(steps) + 1) * item > size:
             raise unreadable(
-                self._file.path, f"'{name}' needs more than the {size:,} bytes that its storage has", COPY_AGAIN
+                self._file.path,
+                say("'{}' needs more than the {} bytes that its storage has", name, f"{size:,}"),
+                COPY_AGAIN,
             )
         key = (tensor.storage.key, tensor.dtype, tensor.offset, tensor.shape, tensor.strides)
         first = self._first.setdefault(key, name)
@@ -87,9 +90,11 @@ def _reading(file: OpenFile, reader: Callable[[], Any]) -> Any:
     try:
         return reader()
     except RefusedPickleError as error:
-        raise unreadable(file.path, f"{error} and not weights. Nothing of it was run", SAVE_WEIGHTS) from error
+        raise unreadable(
+            file.path, say("{} and not weights. Nothing of it was run", told(error)), SAVE_WEIGHTS
+        ) from error
     except BrokenPickleError as error:
-        raise unreadable(file.path, f"its pickle is damaged ({error})", COPY_AGAIN) from error
+        raise unreadable(file.path, say("its pickle is damaged ({})", told(error)), COPY_AGAIN) from error
 
 
 def _read_zip(file: OpenFile) -> TorchFile:
@@ -101,24 +106,26 @@ def _read_zip(file: OpenFile) -> TorchFile:
         if isinstance(error, CheckpointError):
             raise
         raise unreadable(
-            file.path, "it is truncated or damaged: the table of contents of its zip cannot be read", COPY_AGAIN
+            file.path, say("it is truncated or damaged: the table of contents of its zip cannot be read"), COPY_AGAIN
         ) from error
 
 
 def _read_archive(file: OpenFile, archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> TorchFile:
     main = next((name for name in members if name.endswith("/data.pkl") or name == "data.pkl"), None)
     if main is None:
-        raise unreadable(file.path, "it is a zip archive without weights in it", "Name a file of `torch.save`.")
+        raise unreadable(
+            file.path, say("it is a zip archive without weights in it"), say("Name a file of `torch.save`.")
+        )
     root = main.removesuffix("data.pkl")
     if f"{root}constants.pkl" in members or (f"{root}version" not in members and f"{root}code/" in members):
-        raise unreadable(file.path, "it is a TorchScript archive, which is code", SAVE_WEIGHTS)
+        raise unreadable(file.path, say("it is a TorchScript archive, which is code"), SAVE_WEIGHTS)
     if any(member.compress_type != zipfile.ZIP_STORED for member in members.values()):
         raise unreadable(
-            file.path, "its zip is compressed, as torch never does", "Unpack what wraps it, or save it again."
+            file.path, say("its zip is compressed, as torch never does"), say("Unpack what wraps it, or save it again.")
         )
     order = f"{root}byteorder"
     if order in members and members[order].file_size < 16 and archive.read(order) != b"little":  # noqa: PLR2004 - a word
-        raise unreadable(file.path, "its numbers are big-endian", "Save it again on a little-endian machine.")
+        raise unreadable(file.path, say("its numbers are big-endian"), say("Save it again on a little-endian machine."))
     storages: dict[str, tuple[int, int]] = {}
 
     def persistent(value: Any) -> Storage:
@@ -140,7 +147,7 @@ def _member_place(file: OpenFile, member: zipfile.ZipInfo) -> tuple[int, int]:
     fields = LOCAL_HEADER.unpack(header)
     begin = member.header_offset + LOCAL_HEADER.size + fields[-2] + fields[-1]
     if fields[0] != ZIP_SIGNATURE or begin + member.file_size > file.size:
-        msg = "a member lies outside of the file"
+        msg = say("a member lies outside of the file")
         raise ValueError(msg)
     return begin, member.file_size
 
@@ -179,13 +186,13 @@ def _legacy_storages(
     for key in keys if isinstance(keys, list) else []:
         storage = wanted.get(key) if isinstance(key, str) else None
         if storage is None:
-            raise unreadable(file.path, "its list of storages is damaged", COPY_AGAIN)
+            raise unreadable(file.path, say("its list of storages is damaged"), COPY_AGAIN)
         length = int.from_bytes(file.read(position, 8), "little")
         size = length * ITEM_BITS[storage.dtype] // 8
         if position + 8 + size > file.size:
             raise unreadable(
                 file.path,
-                f"it is truncated: a storage of {size:,} bytes ends behind the file's {file.size:,}",
+                say("it is truncated: a storage of {} bytes ends behind the file's {}", f"{size:,}", f"{file.size:,}"),
                 COPY_AGAIN,
             )
         places[key] = (position + 8, size)
@@ -196,6 +203,6 @@ def _legacy_storages(
 def _no_checkpoint(file: OpenFile) -> CheckpointError:
     return unreadable(
         file.path,
-        "it is neither a file of `torch.save` nor safetensors",
-        "Name a .pt, .bin or .safetensors file, a folder that holds one, or a capture.",
+        say("it is neither a file of `torch.save` nor safetensors"),
+        say("Name a .pt, .bin or .safetensors file, a folder that holds one, or a capture."),
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from align.checkpoint_files.entries import ITEM_BITS, MOST_DIMENSIONS
 from align.checkpoint_files.pickles import Name, Opaque, Vocabulary
+from align.sentences import say
 
 STORAGE_DTYPES: Mapping[str, str] = {
     "DoubleStorage": "float64",
@@ -78,14 +79,14 @@ class UnreadTensor(NamedTuple):
 def storage_of(value: Any) -> Storage:
     """The storage that a persistent id names: ('storage', class, key, device, number of elements)."""
     if not isinstance(value, tuple) or len(value) < 5 or value[0] != "storage":  # noqa: PLR2004 - as documented
-        msg = "it has an id that names no storage"
+        msg = say("it has an id that names no storage")
         raise ValueError(msg)
     kind, key, numel = value[1], value[2], value[4]
     if not isinstance(kind, StorageType) or not isinstance(key, str) or not _is_size(numel):
-        msg = "it describes a storage that makes no sense"
+        msg = say("it describes a storage that makes no sense")
         raise ValueError(msg)
     if len(value) > 5 and value[5] is not None:  # noqa: PLR2004 - legacy files tell of views
-        msg = "it has storages that are views of others"
+        msg = say("it has storages that are views of others")
         raise ValueError(msg)
     return Storage(key, kind.dtype, numel)
 
@@ -103,14 +104,14 @@ def _view(arguments: tuple[Any, ...]) -> StoredTensor | UnreadTensor:
 def _tensor(arguments: tuple[Any, ...], dtype: str | None = None) -> StoredTensor:
     storage, offset, shape, strides = arguments[:4]
     if not isinstance(storage, Storage) or not _is_size(offset):
-        msg = "it describes a tensor without a storage"
+        msg = say("it describes a tensor without a storage")
         raise ValueError(msg)
     for sizes in (shape, strides):
         if not isinstance(sizes, tuple) or len(sizes) > MOST_DIMENSIONS or not all(map(_is_size, sizes)):
-            msg = "it describes a tensor whose shape makes no sense"
+            msg = say("it describes a tensor whose shape makes no sense")
             raise ValueError(msg)
     if len(shape) != len(strides):
-        msg = "it describes a tensor with more lengths than strides"
+        msg = say("it describes a tensor with more lengths than strides")
         raise ValueError(msg)
     return StoredTensor(storage, dtype or storage.dtype, offset, shape, strides)
 
@@ -119,7 +120,7 @@ def _tensor_with_dtype(arguments: tuple[Any, ...]) -> StoredTensor:
     """`_rebuild_tensor_v3`, for dtypes that have no storage class of their own: its storage counts bytes."""
     kind = arguments[6]
     if not isinstance(kind, DType):
-        msg = "it describes a tensor of an unknown dtype"
+        msg = say("it describes a tensor of an unknown dtype")
         raise TypeError(msg)
     return _tensor(arguments, kind.name)
 
@@ -133,7 +134,7 @@ def _from_type(arguments: tuple[Any, ...]) -> Any:
     function, _, inner, _ = arguments
     known = CALLS.get(str(function)) if isinstance(function, Name) else None
     if known is None or not isinstance(inner, tuple):
-        msg = "it describes a tensor of an unknown class"
+        msg = say("it describes a tensor of an unknown class")
         raise ValueError(msg)
     return known(inner)
 
@@ -154,7 +155,7 @@ def _without_storage(arguments: tuple[Any, ...]) -> UnreadTensor:
     kind, shape = arguments[0], arguments[1]
     known = isinstance(kind, DType) and isinstance(shape, tuple) and all(_is_size(size) for size in shape)
     if not known:
-        msg = "it describes a tensor that makes no sense"
+        msg = say("it describes a tensor that makes no sense")
         raise ValueError(msg)
     return UnreadTensor(kind.name, shape, "it is on the device 'meta' and has no values")
 

@@ -40,8 +40,12 @@ def build_curves(table: Table, choice: Choice, path: str, sha256: str) -> Curves
     used = numbered & np.logical_or.reduce(list(rows.recorded.values()))
     if not (rows.recorded[Quantity.LOSS] & used).any():
         raise CurveError(
-            f"Cannot find a loss in '{path}': the column '{choice.taken[Quantity.LOSS]}' holds no value that was "
-            "recorded. Choose another column with --column loss=NAME."
+            say(
+                "Cannot find a loss in '{}': the column '{}' holds no value that was recorded. Choose another "
+                "column with --column loss=NAME.",
+                path,
+                choice.taken[Quantity.LOSS],
+            )
         )
     whole = steps[used].astype(np.int64)
     unique, places = np.unique(whole, return_inverse=True)

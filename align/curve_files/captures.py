@@ -43,8 +43,12 @@ def read_capture(file: Path, path: str, asked: dict[Quantity, str], sha256: str)
                or (quantity is Quantity.LOSS and nonfinite.any())}  # fmt: skip
     if Quantity.LOSS not in columns:
         raise CurveError(
-            f"Cannot find a loss in '{path}': its timeline has {len(rows):,} steps, and no loss was seen in any. Train "
-            "with a backward that starts at a loss, and capture again."
+            say(
+                "Cannot find a loss in '{}': its timeline has {} steps, and no loss was seen in any. Train with "
+                "a backward that starts at a loss, and capture again.",
+                path,
+                f"{len(rows):,}",
+            )
         )
     notes = [say("The run had not finished when its capture was read.")] if unfinished else []
     if str(file) != path:
@@ -69,5 +73,7 @@ def _field(name: str, path: str) -> str:
         if asked_for(field, name):
             return field
     raise CurveError(
-        f"Cannot find the column '{shown(name)}' in '{path}'. The columns of a capture are {listed(_NUMBERS)}."
+        say(
+            "Cannot find the column '{}' in '{}'. The columns of a capture are {}.", shown(name), path, listed(_NUMBERS)
+        )
     )

@@ -14,6 +14,7 @@ from align.curve_files.shown import listed, option, shown
 from align.curve_files.tables import Column, Table
 from align.curve_records import Quantity
 from align.errors import CurveError
+from align.sentences import joined, say
 
 _FEW = 0.1
 """A column with fewer values than this share of the fullest is a remark in a log, or a mean at the end."""
@@ -56,28 +57,42 @@ def _asked(table: Table, quantity: Quantity, name: str, path: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        ways = " or ".join(option(quantity, column) for column in found)
+        ways = joined(" or ", (option(quantity, column) for column in found))
         raise CurveError(
-            f"Cannot tell which column of '{path}' is meant by '{shown(name)}': it may be {listed(found)}. Choose with "
-            f"{ways}."
+            say(
+                "Cannot tell which column of '{}' is meant by '{}': it may be {}. Choose with {}.",
+                path,
+                shown(name),
+                listed(found),
+                ways,
+            )
         )
     if any(asked_for(column, name) for column in table.names):
         raise CurveError(
-            f"Cannot take the column '{shown(name)}' of '{path}': it holds no numbers. {_others(table, quantity)}"
+            say(
+                "Cannot take the column '{}' of '{}': it holds no numbers. {}",
+                shown(name),
+                path,
+                _others(table, quantity),
+            )
         )
     near = difflib.get_close_matches(name[:200], [column[:200] for column in table.names], n=_NEAREST, cutoff=0.5)
-    ways = " or ".join(option(quantity, column) for column in near)
-    nearest = f"The nearest {'are' if len(near) > 1 else 'is'} {listed(near)}: choose with {ways}."
+    ways = joined(" or ", (option(quantity, column) for column in near))
+    nearest = (
+        say("The nearest are {}: choose with {}.", listed(near), ways)
+        if len(near) > 1
+        else say("The nearest is {}: choose with {}.", listed(near), ways)
+    )
     raise CurveError(
-        f"Cannot find the column '{shown(name)}' in '{path}'. {nearest if near else _others(table, quantity)}"
+        say("Cannot find the column '{}' in '{}'. {}", shown(name), path, nearest if near else _others(table, quantity))
     )
 
 
 def _others(table: Table, quantity: Quantity) -> str:
     """What can be taken instead."""
     if not table.names:
-        return "It has no columns with numbers."
-    return f"Its columns are {listed(table.names)}: choose one with --column {quantity}=NAME."
+        return say("It has no columns with numbers.")
+    return say("Its columns are {}: choose one with --column {}=NAME.", listed(table.names), str(quantity))
 
 
 def _loss(table: Table, path: str) -> str:
@@ -86,11 +101,13 @@ def _loss(table: Table, path: str) -> str:
     best = [name for name, rank in ranks.items() if rank == min(ranks.values())]
     found = _different(table, _during_training(table, _full(table, best)))
     if not found:
-        raise CurveError(f"Cannot find a loss in '{path}'. {_others(table, Quantity.LOSS)}")
+        raise CurveError(say("Cannot find a loss in '{}'. {}", path, _others(table, Quantity.LOSS)))
     if len(found) > 1:
-        ways = " or ".join(option(Quantity.LOSS, name) for name in found[:_NEAREST])
+        ways = joined(" or ", (option(Quantity.LOSS, name) for name in found[:_NEAREST]))
         raise CurveError(
-            f"Cannot tell which column of '{path}' is the loss: it may be {listed(found)}. Choose with {ways}."
+            say(
+                "Cannot tell which column of '{}' is the loss: it may be {}. Choose with {}.", path, listed(found), ways
+            )
         )
     return found[0]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from align.curve_files.shown import listed
 from align.errors import CurveError
+from align.sentences import say
 
 _EVENTS = ".tfevents."
 _NAMED = ("trainer_state.json", "trainer_log.jsonl", "metrics.csv")
@@ -35,12 +36,19 @@ def files_of(folder: Path) -> list[Path]:
     if below:
         names = sorted(str(inner.relative_to(folder)) for inner in below)
         raise CurveError(
-            f"Cannot tell which run in the folder '{folder}' is meant: there are curves in {listed(names)}. Name one "
-            "of these folders."
+            say(
+                "Cannot tell which run in the folder '{}' is meant: there are curves in {}. Name one of these folders.",
+                folder,
+                listed(names),
+            )
         )
     raise CurveError(
-        f"Cannot find curves in the folder '{folder}': there is no event file of TensorBoard, and none of "
-        f"{listed(_NAMED)}. Name a file."
+        say(
+            "Cannot find curves in the folder '{}': there is no event file of TensorBoard, and none of {}. "
+            "Name a file.",
+            folder,
+            listed(_NAMED),
+        )
     )
 
 

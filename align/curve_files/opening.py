@@ -24,6 +24,7 @@ from align.curve_files.source import HEAD, Source, encoding_of, head_of
 from align.curve_files.tables import Table
 from align.curve_records import CurveKind, Curves, Quantity
 from align.errors import CurveError
+from align.sentences import say
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _ARRAY = re.compile(r"\s*\[\s*(?:[{\]]|\[\s*[-+\d.])")
@@ -44,12 +45,12 @@ def read_curves(path: str, columns: Mapping[Quantity, str] | None = None) -> Cur
     """
     asked = dict(columns or {})
     if not path:
-        message = "Cannot read a run: the name of the file is empty. Name a file."
+        message = say("Cannot read a run: the name of the file is empty. Name a file.")
         raise CurveError(message)
     files = _files(path)
     head = head_of(files[0])
     if not head:
-        raise CurveError(f"Cannot read '{path}': it is empty. Name a file that a training has written to.")
+        raise CurveError(say("Cannot read '{}': it is empty. Name a file that a training has written to.", path))
     digest = hashlib.sha256()
     if head.startswith(_HDF5):
         with files[0].open("rb") as stream:
@@ -60,7 +61,7 @@ def read_curves(path: str, columns: Mapping[Quantity, str] | None = None) -> Cur
     table = _read(sources, head, path, asked)
     remarks = tuple(remark for source in sources for remark in source.remarks())
     if not table.count:
-        raise CurveError(f"Cannot find a loss in '{path}': {_without_rows(table.kind)}")
+        raise CurveError(say("Cannot find a loss in '{}': {}", path, _without_rows(table.kind)))
     table = replace(table, notes=(*remarks, *table.notes))
     return build_curves(table, choose(table, asked, path), path, digest.hexdigest())
 
@@ -72,7 +73,7 @@ def _files(path: str) -> list[Path]:
             return files_of(Path(path))
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
-            raise CurveError(f"Cannot read the folder '{path}': {reason}. Check who owns it.") from error
+            raise CurveError(say("Cannot read the folder '{}': {}. Check who owns it.", path, reason)) from error
     if not os.path.exists(path):  # noqa: PTH110 - as above
         return find_ranks(path)[:1] or [Path(path)]
     return [Path(path)]
@@ -80,8 +81,10 @@ def _files(path: str) -> list[Path]:
 
 def _without_rows(kind: CurveKind) -> str:
     if kind is CurveKind.LOG:
-        return "no line holds a number behind the word loss. Name another file, or a column with --column loss=NAME."
-    return "it has no rows. Name another file."
+        return say(
+            "no line holds a number behind the word loss. Name another file, or a column with --column loss=NAME."
+        )
+    return say("it has no rows. Name another file.")
 
 
 def _read(sources: list[Source], head: bytes, path: str, asked: Mapping[Quantity, str]) -> Table:
@@ -114,14 +117,17 @@ def _wanted(asked: Mapping[Quantity, str]) -> Callable[[str], bool]:
 def _check_text(text: str, path: str) -> None:
     """Raise CurveError for what is no text."""
     if not text.strip():
-        raise CurveError(f"Cannot read '{path}': it begins with zeros or blanks only. Copy it again.")
+        raise CurveError(say("Cannot read '{}': it begins with zeros or blanks only. Copy it again.", path))
     controls = sum(letter < " " and letter not in _TEXT_CONTROLS for letter in text)
     unknown = text.count("\ufffd")
     mostly = controls > _CONTROL_SHARE * len(text) and unknown > _UNKNOWN_SHARE * len(text)
     if mostly or controls > _MANY_CONTROLS * len(text) or text.startswith("PK\x03\x04"):
         raise CurveError(
-            f"Cannot read '{path}': it is neither text, nor a capture, nor an event file of TensorBoard. Name a file "
-            "that holds a loss for each step, such as a log, a CSV file or trainer_state.json."
+            say(
+                "Cannot read '{}': it is neither text, nor a capture, nor an event file of TensorBoard. Name a "
+                "file that holds a loss for each step, such as a log, a CSV file or trainer_state.json.",
+                path,
+            )
         )
 
 

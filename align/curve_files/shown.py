@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from align.sentences import joined, say
+
 _LONGEST = 80
 _MOST = 12
 
@@ -17,8 +19,8 @@ def shown(name: str) -> str:
 def listed(names: Iterable[str]) -> str:
     """Names in quotes, the first of many only."""
     every = list(names)
-    text = ", ".join(f"'{shown(name)}'" for name in every[:_MOST])
-    return text if len(every) <= _MOST else f"{text} and {len(every) - _MOST:,} more"
+    text = joined(", ", (f"'{shown(name)}'" for name in every[:_MOST]))
+    return text if len(every) <= _MOST else say("{} and {} more", text, f"{len(every) - _MOST:,}")
 
 
 def option(quantity: str, name: str) -> str:

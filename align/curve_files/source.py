@@ -156,14 +156,20 @@ def head_of(path: Path) -> bytes:
         with path.open("rb") if regular else nullcontext() as stream:
             head = stream.read(HEAD) if stream else b""
     except FileNotFoundError as error:
-        raise CurveError(f"Cannot read '{path}': there is no such file. Check the path.") from error
+        raise CurveError(say("Cannot read '{}': there is no such file. Check the path.", path)) from error
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        raise CurveError(f"Cannot read '{path}': {reason}. Check who owns it and what its permissions are.") from error
+        raise CurveError(
+            say("Cannot read '{}': {}. Check who owns it and what its permissions are.", path, reason)
+        ) from error
     except ValueError as error:
-        raise CurveError(f"Cannot read {str(path)!a}: no file can have this name. Check the path.") from error
+        raise CurveError(
+            say("Cannot read {}: no file can have this name. Check the path.", ascii(str(path)))
+        ) from error
     if not regular:
-        raise CurveError(f"Cannot read '{path}': it is a pipe or a device, not a file. Save what it gives into a file.")
+        raise CurveError(
+            say("Cannot read '{}': it is a pipe or a device, not a file. Save what it gives into a file.", path)
+        )
     if not head.startswith(GZIP):
         return head
     try:
@@ -171,7 +177,7 @@ def head_of(path: Path) -> bytes:
     except zlib.error:
         head = b""
     if not head:
-        raise CurveError(f"Cannot read '{path}': it is an empty or damaged gzip file. Copy it again.")
+        raise CurveError(say("Cannot read '{}': it is an empty or damaged gzip file. Copy it again.", path))
     return head
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from align.errors import UsageError
+from align.sentences import say
 
 ARROW = " -> "
 EXAMPLE = r"'model\.h\.(\d+) -> layers.\1'"
@@ -45,32 +46,42 @@ def read_rules(path: str | os.PathLike[str]) -> tuple[MapRule, ...]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        msg = f"Cannot read the rules of '{shown}': there is no such file. Check the path given to --map."
+        msg = say("Cannot read the rules of '{}': there is no such file. Check the path given to --map.", shown)
         raise UsageError(msg) from error
     except UnicodeDecodeError as error:
-        msg = f"Cannot read the rules of '{shown}': it is no text in UTF-8. Write one rule a line, such as {EXAMPLE}."
+        msg = say(
+            "Cannot read the rules of '{}': it is no text in UTF-8. Write one rule a line, such as {}.", shown, EXAMPLE
+        )
         raise UsageError(msg) from error
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        msg = f"Cannot read the rules of '{shown}': {reason}. Check the path given to --map."
+        msg = say("Cannot read the rules of '{}': {}. Check the path given to --map.", shown, reason)
         raise UsageError(msg) from error
     lines = [(number, re.sub(r"(^|\s)#.*", "", line).strip()) for number, line in enumerate(text.splitlines(), 1)]
     rules = tuple(_rule(line, shown, number) for number, line in lines if line)
     if not rules:
-        raise UsageError(f"Cannot use the rules of '{shown}': it holds none. Write one a line, such as {EXAMPLE}.")
+        raise UsageError(
+            say("Cannot use the rules of '{}': it holds none. Write one a line, such as {}.", shown, EXAMPLE)
+        )
     return rules
 
 
 def _rule(line: str, path: str, number: int) -> MapRule:
-    place = f"line {number} of '{path}'"
+    place = say("line {} of '{}'", number, path)
     pattern, arrow, replacement = f"{line} ".partition(ARROW)
     pattern, replacement = pattern.strip(), replacement.strip()
     if not arrow or not pattern:
-        raise UsageError(f"Cannot read {place}, '{line}': write PATTERN -> REPLACEMENT, such as {EXAMPLE}.")
+        raise UsageError(say("Cannot read {}, '{}': write PATTERN -> REPLACEMENT, such as {}.", place, line, EXAMPLE))
     try:
         compiled = re.compile(rf"(?:{pattern})(?=\.|$)")
     except re.error as error:
-        msg = f"Cannot read {place}, '{line}': '{pattern}' is no regular expression ({error.msg}). Mend the pattern."
+        msg = say(
+            "Cannot read {}, '{}': '{}' is no regular expression ({}). Mend the pattern.",
+            place,
+            line,
+            pattern,
+            error.msg,
+        )
         raise UsageError(msg) from error
     _check_replacement(compiled, replacement, place, line)
     return MapRule(compiled, replacement, line, place)
@@ -82,9 +93,13 @@ def _check_replacement(pattern: re.Pattern[str], replacement: str, place: str, l
         # The template is parsed whether the pattern matches or not.
         re.compile(f"(?:{pattern.pattern})|").sub(replacement, "")
     except (re.error, IndexError) as error:
-        msg = (
-            f"Cannot read {place}, '{line}': the replacement '{replacement}' cannot be used ({error}). Name groups "
-            r"that the pattern has, as \1 or \g<name>."
+        msg = say(
+            "Cannot read {}, '{}': the replacement '{}' cannot be used ({}). Name groups that the pattern "
+            "has, as \\1 or \\g<name>.",
+            place,
+            line,
+            replacement,
+            error,
         )
         raise UsageError(msg) from error
 

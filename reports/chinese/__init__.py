@@ -10,7 +10,9 @@ from align.reports.chinese import (
     acceptance,
     computing,
     curves,
+    errors,
     inspecting,
+    reading_errors,
     setup,
     tables,
     weights,
@@ -29,6 +31,8 @@ CATALOGUES: Mapping[str, Mapping[str, str]] = {
     "inspecting": inspecting.SENTENCES,
     "tables": tables.SENTENCES,
     "weights": weights.SENTENCES,
+    "errors": errors.SENTENCES,
+    "reading_errors": reading_errors.SENTENCES,
     "words": words.SENTENCES,
 }
 

@@ -9,6 +9,7 @@ from align.reports.reading.results import Result, read_document
 from align.reports.reading.sentences import with_sentences
 from align.reports.reading.source import AGAIN, STDIN, TOO_DEEP, parse, read_source
 from align.reports.reading.values import Misread
+from align.sentences import say
 
 R = TypeVar("R", bound=Result)
 
@@ -17,7 +18,7 @@ __all__ = ["Result", "as_saved", "read_file", "read_result"]
 
 def read_file(path: str) -> Result:
     """The result that a file holds, `-` for standard input; raises ReportError where it holds none."""
-    return read_result(read_source(path), "standard input" if path == STDIN else path)
+    return read_result(read_source(path), say("standard input") if path == STDIN else path)
 
 
 def read_result(data: bytes, name: str) -> Result:
@@ -27,11 +28,15 @@ def read_result(data: bytes, name: str) -> Result:
         return read_document(with_sentences(document))
     except Misread as error:
         raise ReportError(
-            f"Cannot read '{name}': {error.place!r} {error.wrong}. It was changed by hand or by another program: write "
-            "it again with --json."
+            say(
+                "Cannot read '{}': {} {}. It was changed by hand or by another program: write it again with --json.",
+                name,
+                repr(error.place),
+                error.wrong,
+            )
         ) from error
     except RecursionError as error:
-        raise ReportError(f"Cannot read '{name}': {TOO_DEEP}. {AGAIN}") from error
+        raise ReportError(say("Cannot read '{}': {}. {}", name, TOO_DEEP, AGAIN)) from error
 
 
 def as_saved(result: R, document: dict[str, Any]) -> R:

@@ -18,10 +18,12 @@ from align.reports.reading.values import (
     mapping,
     number,
     read_as,
+    read_key,
     read_record,
     read_word,
     sequence,
 )
+from align.sentences import say
 
 SIDES = ("reference", "candidate")
 OF_RUN = "align_version"
@@ -32,26 +34,26 @@ def read_acceptance(found: Mapping[str, Any]) -> AcceptResult:
     """The acceptance that a document holds; raises Misread where a value of it is wrong."""
     ours, theirs = (_curves(found, side) for side in SIDES)
     if len(ours.steps) != len(theirs.steps) or not len(ours.steps):
-        raise Misread("curves", f"has {len(ours.steps)} and {len(theirs.steps)} steps, not as many of both")
+        raise Misread("curves", say("has {} and {} steps, not as many of both", len(ours.steps), len(theirs.steps)))
     recorded = mapping(found.get("recorded"), "recorded")
     result = AcceptResult(
         reference=ours,
         candidate=theirs,
-        policy=_of(PolicyInfo, found, "policy"),
-        verdict=_of(Acceptance, found, "verdict"),
-        summary=_of(str, found, "summary"),
-        criteria=_of(tuple[Criterion, ...], found, "criteria"),
-        steps=_of(int, found, "steps"),
-        preliminary=_of(bool, found, "preliminary"),
-        window=_of(int, found, "window"),
-        deviations=_of(tuple[str, ...], found, "deviations"),
-        not_covered=_of(tuple[str, ...], found, "not_covered"),
-        notes=_of(tuple[str, ...], found, "notes"),
-        title=_of(str, found, "title"),
-        project=_of(str, found, "project"),
-        made=_of(str, found, "made"),
-        align_version=_of(str, found, "align_version"),
-        floors=_of(tuple[str, ...], found, "floors"),
+        policy=read_key(PolicyInfo, found, "policy"),
+        verdict=read_key(Acceptance, found, "verdict"),
+        summary=read_key(str, found, "summary"),
+        criteria=read_key(tuple[Criterion, ...], found, "criteria"),
+        steps=read_key(int, found, "steps"),
+        preliminary=read_key(bool, found, "preliminary"),
+        window=read_key(int, found, "window"),
+        deviations=read_key(tuple[str, ...], found, "deviations"),
+        not_covered=read_key(tuple[str, ...], found, "not_covered"),
+        notes=read_key(tuple[str, ...], found, "notes"),
+        title=read_key(str, found, "title"),
+        project=read_key(str, found, "project"),
+        made=read_key(str, found, "made"),
+        align_version=read_key(str, found, "align_version"),
+        floors=read_key(tuple[str, ...], found, "floors"),
         recorded=(_count(recorded, "reference"), _count(recorded, "candidate")),
     )
     _check_verdict(result)
@@ -64,14 +66,16 @@ def _check_verdict(result: AcceptResult) -> None:
     verdict = Acceptance.PASS if outcomes and Outcome.NOT_MEASURED not in outcomes else Acceptance.UNKNOWN
     verdict = Acceptance.FAIL if Outcome.FAIL in outcomes else verdict
     if result.verdict is not verdict:
-        raise Misread("verdict", f"is '{result.verdict}', but the criteria come to '{verdict}'")
+        raise Misread("verdict", say("is '{}', but the criteria come to '{}'", result.verdict, verdict))
     for run in (result.reference, result.candidate):
         if len(run.steps) != result.steps or (np.diff(run.steps) <= 0).any():
-            raise Misread("curves", f"are not of {result.steps} rising steps")
+            raise Misread("curves", say("are not of {} rising steps", result.steps))
     if result.preliminary is not (result.steps < result.policy.minimum_steps):
         raise Misread(
             "preliminary",
-            f"is {str(result.preliminary).lower()}, with {result.steps} steps of {result.policy.minimum_steps}",
+            say(
+                "is {}, with {} steps of {}", str(result.preliminary).lower(), result.steps, result.policy.minimum_steps
+            ),
         )
 
 
@@ -82,7 +86,7 @@ def _curves(found: Mapping[str, Any], side: str) -> Curves:
     steps = sequence(table.get("step"), below(at, "step"))
     for row, step in enumerate(steps):
         if type(step) is not int or not -MOST <= step < MOST:
-            raise Misread(f"{at}.step[{row}]", f"is {step!r:.40}, not the number of a step")
+            raise Misread(f"{at}.step[{row}]", say("is {}, not the number of a step", f"{step!r:.40}"))
     flags = {name: _column(table, name, len(steps), at) for name in ("nonfinite", "skipped")}
     taken = mapping(run.get("taken"), below(place, "taken"))
     return Curves(
@@ -106,7 +110,7 @@ def _curves(found: Mapping[str, Any], side: str) -> Curves:
 def _column(table: Mapping[str, Any], name: str, length: int, place: str) -> list[Any]:
     column = sequence(table.get(name), below(place, name))
     if len(column) != length:
-        raise Misread(below(place, name), f"has {len(column)} rows, not {length}")
+        raise Misread(below(place, name), say("has {} rows, not {}", len(column), length))
     return column
 
 
@@ -117,7 +121,7 @@ def _numbers(column: list[Any], place: str) -> NDArray[np.float64]:
     try:
         return np.array(listed, np.float64)
     except OverflowError as error:
-        raise Misread(place, "holds a number that is too large") from error
+        raise Misread(place, say("holds a number that is too large")) from error
 
 
 def _quantity(name: str, place: str) -> Quantity:
@@ -127,10 +131,3 @@ def _quantity(name: str, place: str) -> Quantity:
 def _count(recorded: Mapping[str, Any], side: str) -> int:
     count: int = read_as(int, recorded.get(side), f"recorded.{side}")
     return count
-
-
-def _of(kind: Any, found: Mapping[str, Any], key: str) -> Any:
-    """The value of a key, which has to be there, null where the kind allows that."""
-    if key not in found:
-        raise Misread(key, "is missing")
-    return read_as(kind, found[key], key)

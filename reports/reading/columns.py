@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from align.reports.reading.values import MOST, Misread, below, mapping, number, read_as, sequence, shown
+from align.sentences import say
 
 T = TypeVar("T")
 
@@ -38,7 +39,9 @@ class Columns:
         codes = self._column(name)
         if not _are(codes, int) or (codes and not 0 <= min(codes) <= max(codes) < len(known)):
             row = next(i for i, code in enumerate(codes) if type(code) is not int or not 0 <= code < len(known))
-            raise Misread(self._at(name, row), f"is {shown(codes[row])}, not the place of one of {len(known)} words")
+            raise Misread(
+                self._at(name, row), say("is {}, not the place of one of {} words", shown(codes[row]), len(known))
+            )
         return [known[code] for code in codes]
 
     def texts(self, name: str) -> list[str]:
@@ -52,7 +55,7 @@ class Columns:
         column = self._column(name)
         if not _are(column, int) or (column and not -MOST <= min(column) <= max(column) < MOST):
             row = next(i for i, value in enumerate(column) if type(value) is not int or not -MOST <= value < MOST)
-            raise Misread(self._at(name, row), f"is {shown(column[row])}, not a whole number of 64 bits")
+            raise Misread(self._at(name, row), say("is {}, not a whole number of 64 bits", shown(column[row])))
         return column
 
     def numbers(self, name: str) -> list[float | None]:
@@ -71,16 +74,16 @@ class Columns:
         column = self._column(name)
         for row, value in enumerate(column):
             if value is not None and (type(value) is not int or not 0 <= value < MOST):
-                raise Misread(self._at(name, row), f"is {shown(value)}, not a number of elements")
+                raise Misread(self._at(name, row), say("is {}, not a number of elements", shown(value)))
         return column
 
     def _column(self, name: str) -> list[Any]:
         place = below(below(self.place, "columns"), name)
         if name not in self.columns:
-            raise Misread(place, "is missing")
+            raise Misread(place, say("is missing"))
         column = sequence(self.columns[name], place)
         if len(column) != self.length:
-            raise Misread(place, f"has {len(column)} rows, not {self.length}")
+            raise Misread(place, say("has {} rows, not {}", len(column), self.length))
         return column
 
     def _at(self, name: str, row: int) -> str:
@@ -108,11 +111,11 @@ def read_rows(kind: type[T], value: Any, place: str) -> tuple[T, ...]:
         where = below(place, field.name)
         if field.name not in table:
             if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-                raise Misread(where, "is missing")
+                raise Misread(where, say("is missing"))
             continue
         column = sequence(table[field.name], where)
         if len(column) != length:
-            raise Misread(where, f"has {len(column)} rows, not {length}")
+            raise Misread(where, say("has {} rows, not {}", len(column), length))
         kind_of_column = hints[field.name]
         plain = kind_of_column in PLAIN and _are(column, kind_of_column)
         columns[field.name] = (
@@ -131,11 +134,11 @@ def _are(column: list[Any], *kinds: type) -> bool:
 def _length(table: Mapping[str, Any], place: str) -> int:
     length = table.get("length")
     if type(length) is not int or length < 0:
-        raise Misread(below(place, "length"), f"is {shown(length)}, not a number of rows")
+        raise Misread(below(place, "length"), say("is {}, not a number of rows", shown(length)))
     return length
 
 
 def _text(value: Any, place: str) -> str:
     if not isinstance(value, str):
-        raise Misread(place, f"is {shown(value)}, not a text")
+        raise Misread(place, say("is {}, not a text", shown(value)))
     return value

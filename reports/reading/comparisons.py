@@ -8,6 +8,7 @@ from typing import Any
 from align.records import Aspect, Comparison, Phase, Status, TensorKey, TensorRecord, TensorStats
 from align.reports.reading.columns import Columns, read_columns
 from align.reports.reading.values import MOST, Misread, read_word
+from align.sentences import say
 
 HASH_DIGITS = 16
 LENGTH_DIGITS = 18
@@ -117,7 +118,7 @@ _NO_HASH: tuple[int | None] = (None,)
 def _hash(word: str, place: str) -> tuple[int | None]:
     """The hash in a tuple, so that none is a value too."""
     if word and (len(word) != HASH_DIGITS or not _HEXADECIMAL.issuperset(word)):
-        raise Misread(place, f"is {word[:40]!r}, not a hash of {HASH_DIGITS} hexadecimal digits")
+        raise Misread(place, say("is {}, not a hash of {} hexadecimal digits", repr(word[:40]), HASH_DIGITS))
     return (int(word, 16),) if word else _NO_HASH
 
 
@@ -125,8 +126,8 @@ def read_shape(word: str, place: str) -> tuple[int, ...]:
     """The lengths of `4x64x96`; of a scalar none."""
     parts = word.split("x") if word else []
     if not all(part.isascii() and part.isdigit() and len(part) <= LENGTH_DIGITS for part in parts):
-        raise Misread(place, f"is {word[:40]!r}, not a shape such as '4x64x96'")
+        raise Misread(place, say("is {}, not a shape such as '4x64x96'", repr(word[:40])))
     lengths = tuple(map(int, parts))
     if math.prod(lengths) >= MOST:
-        raise Misread(place, f"is {word[:40]!r}, which no tensor has")
+        raise Misread(place, say("is {}, which no tensor has", repr(word[:40])))
     return lengths

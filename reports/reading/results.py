@@ -29,7 +29,18 @@ from align.records import (
 from align.reports.reading.acceptance import read_acceptance
 from align.reports.reading.columns import read_columns, read_rows
 from align.reports.reading.comparisons import read_comparisons, read_keys, read_shape
-from align.reports.reading.values import SPECIAL, Misread, below, mapping, read_as, read_record, sequence, shown
+from align.reports.reading.values import (
+    SPECIAL,
+    Misread,
+    below,
+    mapping,
+    read_as,
+    read_key,
+    read_record,
+    sequence,
+    shown,
+)
+from align.sentences import say
 
 T = TypeVar("T")
 Result: TypeAlias = DiffResult | InspectResult | CheckpointResult | AcceptResult
@@ -41,7 +52,7 @@ def read_document(found: Mapping[str, Any]) -> Result:
     """The result that a document of format `align/1` holds; raises Misread where a value of it is wrong."""
     command = found.get("command", _guessed(found))
     if not isinstance(command, str) or command not in READERS:
-        raise Misread("command", f"is {shown(command)}, not one of {', '.join(READERS)}")
+        raise Misread("command", say("is {}, not one of {}", shown(command), ", ".join(READERS)))
     return READERS[command](found)
 
 
@@ -60,19 +71,19 @@ def _diff(found: Mapping[str, Any]) -> DiffResult:
         candidate_path=_path(runs, "candidate"),
         reference=read_record(RunInfo, runs.get("reference"), "runs.reference"),
         candidate=read_record(RunInfo, runs.get("candidate"), "runs.candidate"),
-        verdict=_of(Verdict, found, "verdict"),
-        summary=_of(str, found, "summary"),
-        first_divergence=_of(Divergence | None, found, "first_divergence"),
-        findings=_of(tuple[Finding, ...], found, "findings"),
-        resolution=_of(Resolution, found, "resolution"),
+        verdict=read_key(Verdict, found, "verdict"),
+        summary=read_key(str, found, "summary"),
+        first_divergence=read_key(Divergence | None, found, "first_divergence"),
+        findings=read_key(tuple[Finding, ...], found, "findings"),
+        resolution=read_key(Resolution, found, "resolution"),
         comparisons=read_comparisons(found.get("records"), "records"),
         only_reference=read_keys(found.get("only_reference"), "only_reference"),
         only_candidate=read_keys(found.get("only_candidate"), "only_candidate"),
-        counts=_of(Mapping[str, int], found, "counts"),
+        counts=read_key(Mapping[str, int], found, "counts"),
         reference_timeline=ours,
         candidate_timeline=theirs,
         modules=read_rows(ModuleInfo, found.get("modules"), "modules"),
-        pairing=_of(Pairing, found, "pairing"),
+        pairing=read_key(Pairing, found, "pairing"),
         exponents=_exponents(found),
     )
 
@@ -80,22 +91,22 @@ def _diff(found: Mapping[str, Any]) -> DiffResult:
 def _inspection(found: Mapping[str, Any]) -> InspectResult:
     runs = mapping(found.get("runs"), "runs")
     lines = mapping(found.get("timeline"), "timeline")
-    paths = _of(tuple[str, ...], found, "paths")
+    paths = read_key(tuple[str, ...], found, "paths")
     if not paths:
-        raise Misread("paths", "is empty")
+        raise Misread("paths", say("is empty"))
     return InspectResult(
         paths=paths,
         run=read_record(RunInfo, runs.get("candidate"), "runs.candidate"),
-        verdict=_of(Health, found, "verdict"),
-        summary=_of(str, found, "summary"),
-        findings=_of(tuple[Finding, ...], found, "findings"),
-        replies=_of(tuple[Reply, ...], found, "replies"),
+        verdict=read_key(Health, found, "verdict"),
+        summary=read_key(str, found, "summary"),
+        findings=read_key(tuple[Finding, ...], found, "findings"),
+        replies=read_key(tuple[Reply, ...], found, "replies"),
         timeline=read_rows(TimelineRow, lines.get("candidate"), "timeline.candidate"),
         modules=read_rows(ModuleInfo, found.get("modules"), "modules"),
-        counts=_of(Mapping[str, int], found, "counts"),
-        first=_of(Place | None, found, "first_divergence"),
+        counts=read_key(Mapping[str, int], found, "counts"),
+        first=read_key(Place | None, found, "first_divergence"),
         tables=_listed(_table, found, "tables"),
-        captured=_of(tuple[int, ...], found, "captured"),
+        captured=read_key(tuple[int, ...], found, "captured"),
         exponents=_exponents(found),
     )
 
@@ -106,7 +117,7 @@ def _table(value: Any, place: str) -> Table:
     text = [column.shown in {Shown.TEXT, Shown.NAME} for column in table.columns]
     for number, row in enumerate(table.rows):
         if len(row) != len(text):
-            raise Misread(f"{place}.rows[{number}]", f"has {len(row)} cells, not {len(text)}")
+            raise Misread(f"{place}.rows[{number}]", say("has {} cells, not {}", len(row), len(text)))
     rows = tuple(
         tuple(SPECIAL.get(cell, cell) if isinstance(cell, str) and not is_text else cell for cell, is_text in pairs)
         for pairs in (zip(row, text, strict=True) for row in table.rows)
@@ -119,16 +130,16 @@ def _checkpoints(found: Mapping[str, Any]) -> CheckpointResult:
     return CheckpointResult(
         reference=read_record(CheckpointSide, sides.get("reference"), "checkpoints.reference"),
         candidate=read_record(CheckpointSide, sides.get("candidate"), "checkpoints.candidate"),
-        verdict=_of(Verdict, found, "verdict"),
-        summary=_of(str, found, "summary"),
-        findings=_of(tuple[Finding, ...], found, "findings"),
-        first_divergence=_of(Divergence | None, found, "first_divergence"),
+        verdict=read_key(Verdict, found, "verdict"),
+        summary=read_key(str, found, "summary"),
+        findings=read_key(tuple[Finding, ...], found, "findings"),
+        first_divergence=read_key(Divergence | None, found, "first_divergence"),
         rows=_entries(found.get("records")),
-        only_reference=_of(tuple[str, ...], found, "only_reference"),
-        only_candidate=_of(tuple[str, ...], found, "only_candidate"),
+        only_reference=read_key(tuple[str, ...], found, "only_reference"),
+        only_candidate=read_key(tuple[str, ...], found, "only_candidate"),
         renamed=_listed(_renaming, found, "renamed"),
-        counts=_of(Mapping[str, int], found, "counts"),
-        notes=_of(tuple[str, ...], found, "notes"),
+        counts=read_key(Mapping[str, int], found, "counts"),
+        notes=read_key(tuple[str, ...], found, "notes"),
     )
 
 
@@ -156,13 +167,6 @@ def _listed(read: Callable[[Any, str], T], found: Mapping[str, Any], key: str) -
 def _exponents(found: Mapping[str, Any]) -> tuple[Exponents, ...]:
     """What earlier versions did not write."""
     return read_as(tuple[Exponents, ...], found.get("exponents", []), "exponents")  # type: ignore[no-any-return]
-
-
-def _of(kind: Any, found: Mapping[str, Any], key: str) -> Any:
-    """The value of a key, which has to be there, null where the kind allows that."""
-    if key not in found:
-        raise Misread(key, "is missing")
-    return read_as(kind, found[key], key)
 
 
 def _path(runs: Mapping[str, Any], side: str) -> str:

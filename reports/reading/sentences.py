@@ -8,6 +8,7 @@ from typing import Any
 
 from align import sentences
 from align.reports.reading.values import Misread, below, sequence
+from align.sentences import say, told
 
 parse = Formatter().parse
 
@@ -58,7 +59,7 @@ def _of_table(trees: Any) -> Any:
     cells: dict[Any, dict[Any, Any]] = {}
     for number, cell in enumerate(sequence(trees.get("cells", []), f"{KEY}.tables.cells")):
         if not (isinstance(cell, list) and len(cell) == 3 and all(type(place) is int for place in cell[:2])):  # noqa: PLR2004 - row, column and tree
-            raise Misread(f"{KEY}.tables.cells[{number}]", "is not a row, a column and a sentence")
+            raise Misread(f"{KEY}.tables.cells[{number}]", say("is not a row, a column and a sentence"))
         cells.setdefault(cell[0], {})[cell[1]] = cell[2]
     titles = [{"title": each} for each in sequence(trees.get("columns", []), f"{KEY}.tables.columns")]
     return {**trees, "columns": titles, "rows": cells}
@@ -76,7 +77,7 @@ def _laid(value: Any, trees: Any, place: str) -> Any:
         return [known.get(i, entry) for i, entry in enumerate(value)] if known else value
     if isinstance(value, list) and isinstance(trees, list):
         if len(trees) != len(value):
-            raise Misread(place, f"has {len(trees)} entries, not {len(value)}")
+            raise Misread(place, say("has {} entries, not {}", len(trees), len(value)))
         return [_laid(each, tree, below(place, i)) for i, (each, tree) in enumerate(zip(value, trees, strict=True))]
     return value
 
@@ -88,7 +89,7 @@ def _sentence(text: str, tree: Any, place: str) -> str:
         _check(tree)
         said = sentences.read(tree)
     except ValueError as error:
-        raise Misread(place, f"is {error}") from error
+        raise Misread(place, say("is {}", told(error))) from error
     return said if said == text else text
 
 
@@ -101,7 +102,7 @@ def _check(tree: Any) -> None:
     except ValueError:
         plain = False
     if not plain:
-        message = f"no template: {tree[0][:100]}"
+        message = say("no template: {}", tree[0][:100])
         raise ValueError(message)
     for argument in tree[1] if len(tree) > 1 and isinstance(tree[1], list) else ():
         _check(argument)

@@ -11,12 +11,13 @@ from align import __version__
 from align.errors import ReportError
 from align.reports.json_report import FORMAT
 from align.reports.writing import is_capture
+from align.sentences import say
 
 STDIN = "-"
 FAMILY = "align/"
 """How the format of any version begins."""
-AGAIN = "Write it again with --json."
-TOO_DEEP = "its lists are nested too deeply"
+AGAIN = say("Write it again with --json.")
+TOO_DEEP = say("its lists are nested too deeply")
 
 
 def read_source(path: str) -> bytes:
@@ -27,32 +28,40 @@ def read_source(path: str) -> bytes:
     try:
         if is_capture(file):
             raise ReportError(
-                f"Cannot read '{path}': it is an HDF5 file, such as a capture, and no saved result. `align inspect "
-                f"{path}` looks at a capture; `align report` reads what --json wrote."
+                say(
+                    "Cannot read '{}': it is an HDF5 file, such as a capture, and no saved result. `align inspect "
+                    "{}` looks at a capture; `align report` reads what --json wrote.",
+                    path,
+                    path,
+                )
             )
         return file.read_bytes()
     except (OSError, ValueError) as error:
         raise ReportError(
-            f"Cannot read '{path}': {_reason(error)}. Name the file that --json wrote, or - for standard input."
+            say("Cannot read '{}': {}. Name the file that --json wrote, or - for standard input.", path, _reason(error))
         ) from error
 
 
 def parse(data: bytes, name: str) -> dict[str, Any]:
     """The document as JSON has it; raises ReportError for what is no result of this format."""
     if not data.strip():
-        raise ReportError(f"Cannot read '{name}': it is empty. {AGAIN}")
+        raise ReportError(say("Cannot read '{}': it is empty. {}", name, AGAIN))
     try:
         found = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse)
     except UnicodeDecodeError as error:
-        raise ReportError(f"Cannot read '{name}': byte {error.start} is not UTF-8, as JSON is. {AGAIN}") from error
+        raise ReportError(
+            say("Cannot read '{}': byte {} is not UTF-8, as JSON is. {}", name, error.start, AGAIN)
+        ) from error
     except json.JSONDecodeError as error:
-        raise ReportError(f"Cannot read '{name}': {_broken(error)}. {AGAIN}") from error
+        raise ReportError(say("Cannot read '{}': {}. {}", name, _broken(error), AGAIN)) from error
     except RecursionError as error:
-        raise ReportError(f"Cannot read '{name}': {TOO_DEEP}. {AGAIN}") from error
+        raise ReportError(say("Cannot read '{}': {}. {}", name, TOO_DEEP, AGAIN)) from error
     except ValueError as error:
         # Python refuses to read whole numbers of thousands of digits.
         reason = str(error).partition(";")[0].partition(":")[0]
-        raise ReportError(f"Cannot read '{name}': it holds a number that cannot be read ({reason}). {AGAIN}") from error
+        raise ReportError(
+            say("Cannot read '{}': it holds a number that cannot be read ({}). {}", name, reason, AGAIN)
+        ) from error
     return _checked(found, name)
 
 
@@ -61,13 +70,22 @@ def _checked(found: Any, name: str) -> dict[str, Any]:
     version = found.get("format") if isinstance(found, dict) else None
     if not isinstance(found, dict) or not isinstance(version, str) or not version.startswith(FAMILY):
         raise ReportError(
-            f'Cannot read \'{name}\': it is JSON, but no result of align (its "format" is not "{FORMAT}"). Name the '
-            "file that --json wrote."
+            say(
+                'Cannot read \'{}\': it is JSON, but no result of align (its "format" is not "{}"). Name the file '
+                "that --json wrote.",
+                name,
+                FORMAT,
+            )
         )
     if version != FORMAT:
         raise ReportError(
-            f"Cannot read '{name}': its format is {version[:40]!r}, and align {__version__} reads {FORMAT!r}. Use the "
-            "align that wrote it."
+            say(
+                "Cannot read '{}': its format is {}, and align {} reads {}. Use the align that wrote it.",
+                name,
+                repr(version[:40]),
+                __version__,
+                repr(FORMAT),
+            )
         )
     return found
 
@@ -75,8 +93,9 @@ def _checked(found: Any, name: str) -> dict[str, Any]:
 def _broken(error: json.JSONDecodeError) -> str:
     """Where the text stops being JSON; one that is right up to its end is cut off."""
     if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
-        return f"it is cut off in line {error.doc.rstrip().count(chr(10)) + 1}"
-    return f"it is not JSON ({error.msg[:1].lower()}{error.msg[1:]} in line {error.lineno}, column {error.colno})"
+        return say("it is cut off in line {}", error.doc.rstrip().count(chr(10)) + 1)
+    wrong = error.msg[:1].lower() + error.msg[1:]
+    return say("it is not JSON ({} in line {}, column {})", wrong, error.lineno, error.colno)
 
 
 def _refuse(word: str) -> Any:
@@ -85,7 +104,7 @@ def _refuse(word: str) -> Any:
 
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "there is no such file"
+        return say("there is no such file")
     if isinstance(error, IsADirectoryError):
-        return "it is a folder"
+        return say("it is a folder")
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

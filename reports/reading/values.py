@@ -10,6 +10,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from align.sentences import say
+
 T = TypeVar("T")
 W = TypeVar("W", bound=Enum)
 
@@ -39,7 +41,7 @@ def read_record(kind: type[T], value: Any, place: str) -> T:
         if name in known:
             fields[name] = read_as(annotation, known[name], below(place, name))
         elif needed:
-            raise Misread(below(place, name), "is missing")
+            raise Misread(below(place, name), say("is missing"))
     return kind(**fields)
 
 
@@ -57,6 +59,13 @@ def read_as(kind: Any, value: Any, place: str) -> Any:
     return _scalar(kind, value, place)
 
 
+def read_key(kind: Any, found: Mapping[str, Any], key: str) -> Any:
+    """The value of a key, which has to be there, null where the kind allows that."""
+    if key not in found:
+        raise Misread(key, say("is missing"))
+    return read_as(kind, found[key], key)
+
+
 def free(value: Any) -> Any:
     """A value of no known type: lists become tuples, the words nan, inf and -inf numbers."""
     if isinstance(value, dict):
@@ -69,14 +78,14 @@ def free(value: Any) -> Any:
 def mapping(value: Any, place: str) -> dict[str, Any]:
     """An object of JSON."""
     if not isinstance(value, dict):
-        raise Misread(place, f"is {shown(value)}, not an object")
+        raise Misread(place, say("is {}, not an object", shown(value)))
     return value
 
 
 def sequence(value: Any, place: str) -> list[Any]:
     """A list of JSON."""
     if not isinstance(value, list):
-        raise Misread(place, f"is {shown(value)}, not a list")
+        raise Misread(place, say("is {}, not a list", shown(value)))
     return value
 
 
@@ -84,7 +93,7 @@ def read_word(kind: type[W], value: Any, place: str) -> W:
     """One word of an enumeration."""
     words = {str(member.value): member for member in kind}
     if not isinstance(value, str) or value not in words:
-        raise Misread(place, f"is {shown(value)}, not one of {', '.join(words)}")
+        raise Misread(place, say("is {}, not one of {}", shown(value), ", ".join(words)))
     return words[value]
 
 
@@ -92,14 +101,14 @@ def number(value: Any, place: str) -> float:
     """A number, which keeps its type: whole ones stay integers."""
     found = SPECIAL.get(value) if isinstance(value, str) else value
     if isinstance(found, bool) or not isinstance(found, (int, float)):
-        raise Misread(place, f"is {shown(value)}, not a number")
+        raise Misread(place, say("is {}, not a number", shown(value)))
     return _bounded(found, place)
 
 
 def _bounded(value: T, place: str) -> T:
     """The number; whole ones of more than 64 bits are none that a result has."""
     if isinstance(value, int) and not -MOST <= value < MOST:
-        raise Misread(place, f"is {shown(value)}, which is too large")
+        raise Misread(place, say("is {}, which is too large", shown(value)))
     return value
 
 
@@ -113,7 +122,7 @@ def below(place: str, name: str | int) -> str:
 def shown(value: Any) -> str:
     """A wrong value as an error names it."""
     if isinstance(value, (dict, list)):
-        return "an object" if isinstance(value, dict) else "a list"
+        return say("an object") if isinstance(value, dict) else say("a list")
     text = ascii(value) if isinstance(value, str) else {None: "null", True: "true", False: "false"}.get(value)
     text = str(value) if text is None else text
     return text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
@@ -144,7 +153,7 @@ def _tuple(kinds: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
     if kinds[-1] is Ellipsis:
         return tuple(read_as(kinds[0], entry, below(place, i)) for i, entry in enumerate(listed))
     if len(listed) != len(kinds):
-        raise Misread(place, f"has {len(listed)} entries, not {len(kinds)}")
+        raise Misread(place, say("has {} entries, not {}", len(listed), len(kinds)))
     return tuple(read_as(kind, each, below(place, i)) for i, (kind, each) in enumerate(zip(kinds, listed, strict=True)))
 
 
@@ -156,7 +165,7 @@ def _either(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
     if len(others) == 1:
         return read_as(others[0], value, place)
     if isinstance(value, (dict, list)) or value is None:
-        raise Misread(place, f"is {shown(value)}, not a plain value")
+        raise Misread(place, say("is {}, not a plain value", shown(value)))
     return value
 
 
@@ -164,6 +173,6 @@ def _scalar(kind: type, value: Any, place: str) -> Any:
     if kind is float:
         return number(value, place)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        names = {int: "a whole number", str: "a text", bool: "true or false"}
-        raise Misread(place, f"is {shown(value)}, not {names[kind]}")
+        names = {int: say("a whole number"), str: say("a text"), bool: say("true or false")}
+        raise Misread(place, say("is {}, not {}", shown(value), names[kind]))
     return _bounded(value, place)
