@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from align.reports.language import Language
 
 ROLES = {Acceptance.PASS: "pass", Acceptance.FAIL: "error", Acceptance.UNKNOWN: "unknown"}
+RESULT_ROLES = {
+    "accept_required_open": "unknown",
+    "accept_result_open": "unknown",
+    "accept_result_not_measured": "unknown",
+    "accept_result_fail": "error",
+    "accept_result_missed": "warning",
+    "accept_result_reported": "note",
+    "accept_result_remark": "warning",
+    "accept_result_pass": "pass",
+}
+"""The badge of a criterion for each key of its outcome."""
 NOT_MEASURED = "-"
-SMALL, LARGE = 0.001, 0.1
-"""Between them a share has two decimals as percent: it is held against limits of 0.5 % and 1 %."""
-
-
-def share(number: float) -> str:
-    """A share of 1 as percent."""
-    return say("{} %", f"{100 * number:.2f}") if SMALL <= abs(number) < LARGE else wording.percent(number)
 
 
 def whole(number: float) -> str:
@@ -31,7 +35,7 @@ def whole(number: float) -> str:
 
 
 WRITTEN: Mapping[Measure, Callable[[float], str]] = {
-    Measure.PERCENT: share,
+    Measure.PERCENT: wording.share,
     Measure.RELATIVE: wording.relative,
     Measure.TIMES: wording.times,
     Measure.COUNT: whole,

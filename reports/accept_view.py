@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 from align import wording
 from align.acceptance_records import Outcome
-from align.reports.accept_values import ROLES, badge, failing, limit_text, measured_text, name_of, result_key
+from align.reports.accept_values import (
+    RESULT_ROLES,
+    ROLES,
+    badge,
+    failing,
+    limit_text,
+    measured_text,
+    name_of,
+    result_key,
+)
 from align.reports.visible import shortened, visible
 from align.sentences import joined
 
@@ -171,22 +180,11 @@ def _line(number: int, criterion: Criterion, t: Language) -> Line:
         measured=measured_text(criterion, t),
         limit=limit_text(criterion, t),
         source=source,
-        role=_role(criterion),
+        role=RESULT_ROLES[result_key(criterion)],
         result=t[result_key(criterion)],
         required=criterion.required,
         told=t.said(joined(" ", told)) if told else "",
     )
-
-
-def _role(criterion: Criterion) -> str:
-    """The badge of a criterion."""
-    if criterion.outcome is Outcome.NOT_MEASURED:
-        return "unknown"
-    if criterion.outcome is Outcome.FAIL:
-        return "error" if criterion.required else "warning"
-    if criterion.limit is None:
-        return "note"
-    return "warning" if criterion.remark else "pass"
 
 
 def _counts(result: AcceptResult, t: Language) -> str:

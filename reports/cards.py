@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from align import wording
 from align.reports import rows
+from align.reports.evidence import evidence_pairs
 from align.reports.visible import shortened, visible
 from align.sentences import joined, say
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from align.records import Finding, Place
     from align.reports.language import Language
 
-DIFFERENCES = ("relative", "floor", "unit", "effect", "difference", "error", "cosine")
-"""Words in the names of evidence that is read as a difference, to two digits."""
 OF_OPTIMIZER = frozenset({"optimizer", "scaler", "rng"})
 """Phases of facts that belong to no module's code."""
 WHOLES = ("tensors", "parameters", "modules", "rows", "steps")
@@ -122,7 +120,7 @@ def _card(group: _Group, phrases: Language) -> Card:
         place=place_text(place, phrases),
         summary=visible(phrases.said(finding.summary)),
         advice=visible(phrases.said(finding.advice)),
-        evidence=_evidence_pairs(finding, phrases),
+        evidence=evidence_pairs(finding, phrases),
         ranks=phrases["on_ranks"].format(ranks=wording.ranges(group.ranks)) if several else "",
         explains=tuple(_card(each, phrases) for each in group.explains),
         explains_line=_explains_line([each.finding for each in group.explains], phrases),
@@ -169,39 +167,3 @@ def place_text(place: Place, phrases: Language) -> str:
     phase = phrases.word(place.phase) if place.phase else ""
     when = phrases.said(say("{0}, {1}", step, phase)) if step and phase and not micro else ""
     return phrases.clauses((name, *((when,) if when else (step, micro, phase)), call, rank))
-
-
-def _evidence_pairs(finding: Finding, phrases: Language) -> tuple[tuple[str, str], ...]:
-    """The evidence that says anything, as names and values."""
-    # Beside a number of times, a limit is one too; elsewhere it is a number of its own.
-    factors = ("times", "limit") if any("times" in name for name in finding.evidence) else ("times",)
-    known = {name: _evidence(name, value, factors) for name, value in finding.evidence.items() if value is not None}
-    return tuple((_evidence_name(name, phrases), phrases.said(text)) for name, text in known.items() if text)
-
-
-def _evidence_name(name: str, phrases: Language) -> str:
-    return visible(phrases.evidence.get(name) or name.replace("_", " ").replace("l2", "L2"))
-
-
-def _evidence(name: str, value: Any, factors: Sequence[str]) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value) if "seed" in name else wording.count(value)
-    if isinstance(value, float):
-        return _evidence_number(name, value, factors)
-    if isinstance(value, (tuple, list)):
-        return joined(", ", (_evidence(name, part, factors) for part in value))
-    if isinstance(value, Mapping):
-        parts = ((visible(str(key)), _evidence(f"{name} {key}", part, factors)) for key, part in value.items())
-        return joined(", ", (say("{}: {}", key, text) for key, text in parts))
-    return visible(str(value))
-
-
-def _evidence_number(name: str, value: float, factors: Sequence[str]) -> str:
-    """A number by what its name says that it is: a factor, a part, a difference, or a value of a tensor."""
-    if any(word in name for word in factors):
-        return wording.times(value)
-    if "share" in name:
-        return wording.percent(value)
-    return wording.relative(value) if any(word in name for word in DIFFERENCES) else wording.value(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from align import wording
 from align.reports.visible import visible
+from align.sentences import say
 
 if TYPE_CHECKING:
     from align.checkpoint_records import CheckpointResult, EntryRow
+    from align.reports.language import Language
 
 
 class Category(IntEnum):
-    """What an entry is to its answer in a few words, the worst first."""
+    """How grave it is what an entry is to its answer, the worst first; each has one relation or several."""
 
     MISSING = 0
     EXTRA = 1
@@ -30,11 +33,6 @@ class Category(IntEnum):
     MERGED = 9
     RENAMED = 10
     SAME = 11
-
-    @property
-    def word(self) -> str:
-        """The name in lower case, which phrases and the state of the page use."""
-        return self.name.lower()
 
 
 CATEGORIES: Mapping[str, Category] = {
@@ -58,6 +56,10 @@ CATEGORIES: Mapping[str, Category] = {
 """By the words of `EntryRow.relation`; every other relation is a difference."""
 
 
+EQUAL, UNKNOWN = "equal", "unknown"
+"""Words of `EntryRow.relation`; the second is no relation, and told as `not compared`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shown:
     """One row of the table: an entry and its answer, either of them empty where there is none."""
@@ -67,6 +69,15 @@ class Shown:
     category: Category
     row: EntryRow | None = None
 
+    @property
+    def relation(self) -> str:
+        """The one word for what the entry is to its answer, in every report: `equal`, `renamed`, `few elements`."""
+        if self.row is None:
+            return say("only in the reference") if self.reference else say("only in the candidate")
+        if self.category is Category.RENAMED:
+            return say("renamed")
+        return say("not compared") if self.row.relation == UNKNOWN else self.row.relation
+
 
 def shown_entries(result: CheckpointResult) -> tuple[Shown, ...]:
     """All entries, the worst first, within a category in the order of the reference."""
@@ -74,6 +85,23 @@ def shown_entries(result: CheckpointResult) -> tuple[Shown, ...]:
     found += [Shown(name, "", Category.MISSING) for name in result.only_reference]
     found += [Shown("", name, Category.EXTRA) for name in result.only_candidate]
     return tuple(sorted(found, key=lambda entry: entry.category))
+
+
+def relations_of(entries: Iterable[Shown]) -> dict[str, int]:
+    """How many entries are in each relation, the worst relation first, then the one that most are in."""
+    entries = tuple(entries)
+    counted = Counter(entry.relation for entry in entries)
+    graves = {entry.relation: entry.category for entry in entries}
+    return dict(sorted(counted.items(), key=lambda one: (graves[one[0]], -one[1], one[0])))
+
+
+def said_of(entry: Shown, phrases: Language) -> str:
+    """The evidence for an entry's relation, as a phrase; empty where the relation says all."""
+    if entry.row is not None and entry.row.said:
+        return visible(phrases.said(entry.row.said))
+    if entry.row is not None and entry.row.relation == EQUAL:
+        return phrases["said_renamed" if entry.category is Category.RENAMED else "said_equal"]
+    return ""
 
 
 def category_of(row: EntryRow) -> Category:

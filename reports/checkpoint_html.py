@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from align import __version__, wording
-from align.reports.checkpoint_entries import Category, Shown, kind_text, shown_entries
+from align.reports.checkpoint_entries import Shown, kind_text, relations_of, said_of, shown_entries
 from align.reports.checkpoint_view import (
     CATEGORY_ROLES,
     LARGEST_APART,
@@ -16,19 +16,19 @@ from align.reports.checkpoint_view import (
     STATIC_ROWS,
     make_checkpoint_page,
     relative_text,
-    said_of,
+    slug,
     way_of,
 )
 from align.reports.language import ENGLISH, LANGUAGES, Language
 from align.reports.templating import SIGNS, Sheet, script_safe, whole_page
-from align.reports.visible import shortened
+from align.reports.visible import shortened, visible
 
 if TYPE_CHECKING:
     from align.checkpoint_records import CheckpointResult
 
 LONGEST_NAME = 400
 """Characters of a name that the rows of the script hold; the JSON has all."""
-PREFIXES = ("category_", "entry_")
+PREFIXES = ("entry_",)
 
 
 def checkpoint_page(result: CheckpointResult, phrases: Language = ENGLISH) -> str:
@@ -61,15 +61,21 @@ def _context(result: CheckpointResult, entries: Sequence[Shown], phrases: Langua
 def entries_data(entries: Sequence[Shown]) -> dict[str, Any]:
     """All rows for the script, as columns: words once, rows as their places; of a name that is the same 0."""
     kinds, places = _numbered(entries, _kinds)
+    relations = list(relations_of(entries))
+    roles = {entry.relation: CATEGORY_ROLES[entry.category] for entry in entries}
     return {
-        "categories": [each.word for each in Category],
-        "roles": [CATEGORY_ROLES[each] for each in Category],
+        "relations": [slug(each) for each in relations],
+        "words": {
+            language["language"]: [visible(language.word(each)) for each in relations]
+            for language in LANGUAGES.values()
+        },
+        "roles": [roles[each] for each in relations],
         "signs": SIGNS,
         "reference": [shortened(entry.reference, LONGEST_NAME) for entry in entries],
         "candidate": [
             0 if entry.candidate == entry.reference else shortened(entry.candidate, LONGEST_NAME) for entry in entries
         ],
-        "category": [int(entry.category) for entry in entries],
+        "relation": [relations.index(entry.relation) for entry in entries],
         "relative": [_number(entry) for entry in entries],
         "written": [relative_text(entry.row.relative_l2 if entry.row else None) for entry in entries],
         "kind": places,

@@ -8,6 +8,7 @@ from align import wording
 from align.records import Severity, Verdict
 from align.reports.card_lines import Above, findings_and_notes
 from align.reports.cards import make_cards
+from align.reports.checkpoint_entries import Shown, relations_of, said_of, shown_entries
 from align.reports.kept import kept
 from align.reports.language import ENGLISH, Language
 from align.reports.lines import STYLES, Line, Screen, columns, plain, print_lines, wrapped
@@ -17,11 +18,10 @@ from align.sentences import joined, say
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from align.checkpoint_records import CheckpointResult, CheckpointSide, EntryRow
+    from align.checkpoint_records import CheckpointResult, CheckpointSide
 
 ROLES = {Verdict.ALIGNED: "pass", Verdict.DIVERGED: "error", Verdict.INCOMPARABLE: "unknown"}
 NAME_WIDTH = 60
-EQUAL = "equal"
 
 
 def checkpoint_text(result: CheckpointResult, phrases: Language = ENGLISH, *, whole: bool = False) -> str:
@@ -82,39 +82,31 @@ def _size(size: int) -> str:
 
 
 def _counted(result: CheckpointResult) -> str:
-    """How many entries are in each relation, in one line."""
-    relations = {
-        name: count
-        for name, count in result.counts.items()
-        if name not in ("paired", "merged", "only_reference", "only_candidate")
-    }
-    ordered = sorted(relations.items(), key=lambda one: -one[1])
-    parts = [say("{0} {1}", wording.count(count), say(name)) for name, count in ordered]
-    if result.counts.get("merged"):
-        parts.append(say("{} merged or split", wording.count(result.counts["merged"])))
-    parts += [
-        say(f"{{}} only in the {side}", wording.count(result.counts[f"only_{side}"]))
-        for side in ("reference", "candidate")
-        if result.counts.get(f"only_{side}")
-    ]
+    """How many entries are in each relation, in one line, with the words of the page."""
+    counted = relations_of(shown_entries(result)).items()
+    parts = [say("{0} {1}", wording.count(count), say(relation)) for relation, count in counted]
     return say("Entries: {}.", joined(", ", parts)) if parts else ""
 
 
 def _entries(result: CheckpointResult, phrases: Language) -> Iterator[Line]:
-    """A table of all entries, those that differ first."""
-    rows = sorted(result.rows, key=lambda row: row.relation == EQUAL)
-    titles = [phrases.word(title) for title in ("reference", "candidate", "relation", "relative L2")]
-    cells = [titles, *(_cells(row, phrases) for row in rows)]
-    ours, theirs = (phrases.word(f"only in the {side}") for side in ("reference", "candidate"))
-    cells += [[shortened(name, NAME_WIDTH), "-", ours, ""] for name in result.only_reference]
-    cells += [["-", shortened(name, NAME_WIDTH), theirs, ""] for name in result.only_candidate]
+    """A table of all entries, the worst first."""
+    titles = [
+        *(phrases.word(title) for title in ("reference", "candidate", "relation")),
+        phrases["entry_said"],
+        phrases.word("relative L2"),
+    ]
+    cells = [titles, *(_cells(entry, phrases) for entry in shown_entries(result))]
     yield "", ""
-    for number, line in enumerate(columns(cells, frozenset({3}))):
+    for number, line in enumerate(columns(cells, frozenset({4}))):
         yield f"  {line}", "" if number else "bold"
 
 
-def _cells(row: EntryRow, phrases: Language) -> list[str]:
-    other = "=" if row.candidate == row.reference else shortened(row.candidate, NAME_WIDTH)
-    relative = "" if row.relative_l2 is None else wording.relative(kept(row.relative_l2))
-    said = phrases.said(row.said) if row.said else phrases.word(row.relation)
-    return [shortened(row.reference, NAME_WIDTH), other, shortened(said, NAME_WIDTH), phrases.said(relative)]
+def _cells(entry: Shown, phrases: Language) -> list[str]:
+    relative = None if entry.row is None else entry.row.relative_l2
+    return [
+        shortened(entry.reference, NAME_WIDTH) or "-",
+        ("=" if entry.candidate == entry.reference else shortened(entry.candidate, NAME_WIDTH)) or "-",
+        visible(phrases.word(entry.relation)),
+        shortened(said_of(entry, phrases), NAME_WIDTH),
+        "" if relative is None else phrases.said(wording.relative(kept(relative))),
+    ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -14,7 +14,17 @@ from align import wording
 from align.records import Severity, Verdict
 from align.reports.bars import FULL, Bar
 from align.reports.cards import Card, make_cards
-from align.reports.checkpoint_entries import Category, Moved, Shown, category_of, kind_text, moved_entries
+from align.reports.checkpoint_entries import (
+    EQUAL,
+    Category,
+    Moved,
+    Shown,
+    category_of,
+    kind_text,
+    moved_entries,
+    relations_of,
+    said_of,
+)
 from align.reports.checkpoint_rules import map_lines, rename_options
 from align.reports.reproducing import Block
 from align.reports.visible import shortened, visible
@@ -56,7 +66,6 @@ BF16_ROUNDING, WHOLE = 2.0**-9, 1.0
 class EntryLine:
     """One row of the table of entries; the names are cut, `relative` is empty where nothing was measured."""
 
-    category: str
     word: str
     role: str
     reference: str
@@ -81,7 +90,11 @@ class Apart:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPage:
-    """Everything that the page says, in the order of reading. `sides` are the word, the path and what it is."""
+    """Everything that the page says, in the order of reading.
+
+    `sides` are the word, the path and what it is; `counts` the relations that occur: the word that the script knows,
+    the one that is read, and how many entries are in it.
+    """
 
     role: str
     verdict: str
@@ -106,12 +119,11 @@ class CheckpointPage:
     @property
     def all_same(self) -> bool:
         """Whether every entry is equal under the same name."""
-        return self.total > 0 and all(name == Category.SAME.word or not count for name, _, count in self.counts)
+        return self.total > 0 and {relation for relation, _, _ in self.counts} == {slug(EQUAL)}
 
 
 def make_checkpoint_page(result: CheckpointResult, entries: Sequence[Shown], phrases: Language) -> CheckpointPage:
     """The view of a comparison; `entries` are those of `shown_entries`, which both languages share."""
-    counted = Counter(entry.category for entry in entries)
     by_name = any(SAFETENSORS in str(side.what) for side in (result.reference, result.candidate))
     moved = () if by_name else moved_entries(result.rows)
     apart = _apart(result, phrases)
@@ -127,7 +139,7 @@ def make_checkpoint_page(result: CheckpointResult, entries: Sequence[Shown], phr
             for word, side in (("reference", result.reference), ("candidate", result.candidate))
         ),
         cards=make_cards(result.findings, phrases),
-        counts=tuple((each.word, phrases[f"category_{each.word}"], counted[each]) for each in Category),
+        counts=tuple((slug(each), visible(phrases.word(each)), count) for each, count in relations_of(entries).items()),
         total=len(entries),
         lines=tuple(entry_line(entry, phrases) for entry in entries[:STATIC_ROWS]),
         rules=tuple((visible(phrases.said(rule)), count) for rule, count in result.renamed),
@@ -168,12 +180,9 @@ def _size(size: int) -> str:
 _UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
-def said_of(entry: Shown, phrases: Language) -> str:
-    """What an entry is to its answer, as a phrase."""
-    if entry.row is not None and entry.row.said:
-        return visible(phrases.said(entry.row.said))
-    key = f"said_{entry.category.word}"
-    return phrases[key] if key in phrases else visible(phrases.word(entry.row.relation if entry.row else ""))
+def slug(relation: str) -> str:
+    """A relation as a word of an address: `equal-bits-differ`."""
+    return "-".join(re.findall(r"[a-z0-9]+", relation.lower()))
 
 
 def way_of(entry: Shown, phrases: Language) -> str:
@@ -188,8 +197,7 @@ def entry_line(entry: Shown, phrases: Language) -> EntryLine:
     """One row as text."""
     row = entry.row
     return EntryLine(
-        category=entry.category.word,
-        word=phrases[f"category_{entry.category.word}"],
+        word=visible(phrases.word(entry.relation)),
         role=CATEGORY_ROLES[entry.category],
         reference=shortened(entry.reference),
         candidate=shortened(entry.candidate),

@@ -36,7 +36,10 @@ SCRIPTS = (
     "along.js",
     "heat.js",
 )
-PREFIXES = ("along_", "aspect_", "cell_", "col_", "detail_", "grid_", "heat_", "panel_", "show_row", "status_", "tree_")
+PREFIXES = (
+    *("along_", "aspect_", "cell_", "class_", "col_", "detail_", "grid_"),
+    *("heat_", "nothing_", "panel_", "show_row", "status_", "tree_"),
+)
 """The phrases that the scripts say begin with one of these, or are among the others."""
 OTHERS = (
     "absolute_maximum",

@@ -163,7 +163,9 @@ def _answer(reply: Reply, result: InspectResult, phrases: Language) -> Answer:
 
 def _notes(result: InspectResult, phrases: Language) -> Iterator[str]:
     """What a reader has to know before believing the verdict."""
-    yield from side_notes(None, result.run, result.timeline, phrases)
+    # Where nothing is wrong the sentence on top says how the run ended, of all ranks.
+    ended = result.verdict is Health.UNHEALTHY
+    yield from side_notes(None, result.run, result.timeline, phrases, ended=ended)
     if len(result.paths) > 1:
         yield phrases["note_run_first"].format(rank=result.run.rank)
     world = result.run.world_size

@@ -52,41 +52,26 @@ def accept_junit(result: AcceptResult) -> str:
 
 def diff_junit(result: DiffResult) -> str:
     """A case for the verdict and one for each finding; findings of severity error fail."""
-    verdict = Case("verdict", output=result.summary)
-    if result.verdict is Verdict.DIVERGED:
-        verdict = Case("verdict", failure=result.summary, kind=str(result.verdict))
-    elif result.verdict is Verdict.INCOMPARABLE:
-        verdict = Case("verdict", skipped=result.summary)
     properties = {
         "verdict": str(result.verdict),
         "reference": result.reference_path,
         "candidate": result.candidate_path,
     }
-    return _document("align.diff", [verdict, *map(_finding, result.findings)], properties)
+    return _document("align.diff", [_verdict(result), *map(_finding, result.findings)], properties)
 
 
 def checkpoint_junit(result: CheckpointResult) -> str:
     """A case for the verdict and one for each finding; findings of severity error fail."""
-    verdict = Case("verdict", output=result.summary)
-    if result.verdict is Verdict.DIVERGED:
-        verdict = Case("verdict", failure=result.summary, kind=str(result.verdict))
-    elif result.verdict is Verdict.INCOMPARABLE:
-        verdict = Case("verdict", skipped=result.summary)
     properties = {
         "verdict": str(result.verdict),
         "reference": result.reference.path,
         "candidate": result.candidate.path,
     }
-    return _document("align.checkpoint", [verdict, *map(_finding, result.findings)], properties)
+    return _document("align.checkpoint", [_verdict(result), *map(_finding, result.findings)], properties)
 
 
 def inspect_junit(result: InspectResult) -> str:
     """A case for the verdict, one for each question and one for each finding."""
-    verdict = Case("verdict", output=result.summary)
-    if result.verdict is Health.UNHEALTHY:
-        verdict = Case("verdict", failure=result.summary, kind=str(result.verdict))
-    elif result.verdict is Health.UNKNOWN:
-        verdict = Case("verdict", skipped=result.summary)
     questions = [
         Case(
             f"question: {reply.question}",
@@ -98,7 +83,15 @@ def inspect_junit(result: InspectResult) -> str:
         for reply in result.replies
     ]
     properties = {"verdict": str(result.verdict), "run": ", ".join(result.paths)}
-    return _document("align.inspect", [verdict, *questions, *map(_finding, result.findings)], properties)
+    return _document("align.inspect", [_verdict(result), *questions, *map(_finding, result.findings)], properties)
+
+
+def _verdict(result: DiffResult | CheckpointResult | InspectResult) -> Case:
+    if result.verdict in {Verdict.DIVERGED, Health.UNHEALTHY}:
+        return Case("verdict", failure=result.summary, kind=str(result.verdict))
+    if result.verdict in {Verdict.INCOMPARABLE, Health.UNKNOWN}:
+        return Case("verdict", skipped=result.summary)
+    return Case("verdict", output=result.summary)
 
 
 def _criterion(criterion: Criterion) -> Case:

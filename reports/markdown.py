@@ -9,6 +9,7 @@ from align import wording
 from align.records import State
 from align.reports import rows
 from align.reports.cards import make_cards
+from align.reports.checkpoint_entries import EQUAL, Shown, said_of, shown_entries
 from align.reports.inspect_view import make_inspect_page
 from align.reports.kept import kept
 from align.reports.language import ENGLISH, Language
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 TENSORS = ("step", "phase", "module", "tensor", "status", "times", "relative", "floor", "reference", "candidate")
 OF_TENSORS = Columns(names=frozenset({2, 3}), right=frozenset({0, 5, 6, 7}))
-EQUAL = "equal"
 
 
 def diff_markdown(result: DiffResult, t: Language = ENGLISH) -> str:
@@ -141,15 +141,19 @@ def checkpoint_markdown(result: CheckpointResult, t: Language = ENGLISH) -> str:
 
 
 def _entries(result: CheckpointResult, t: Language) -> list[str]:
-    """The first entries that differ."""
-    differing = [_entry(row, t) for row in result.rows if row.relation != EQUAL]
-    titles = [t["reference"], t["candidate"], t["markdown_relation"], t["col_relative"]]
+    """The first entries that differ in more than their names, the worst first."""
+    differing = [
+        _entry(entry, entry.row, t)
+        for entry in shown_entries(result)
+        if entry.row is not None and entry.row.relation != EQUAL
+    ]
+    titles = [t["reference"], t["candidate"], t["markdown_relation"], t["entry_said"], t["col_relative"]]
     return section(
-        t["markdown_entries"], values(titles, differing, t, Columns(names=frozenset({0, 1}), right=frozenset({3})))
+        t["markdown_entries"], values(titles, differing, t, Columns(names=frozenset({0, 1}), right=frozenset({4})))
     )
 
 
-def _entry(row: EntryRow, t: Language) -> tuple[str, ...]:
-    said = t.said(row.said) if row.said else t.word(row.relation)
+def _entry(entry: Shown, row: EntryRow, t: Language) -> tuple[str, ...]:
     relative = "" if row.relative_l2 is None else t.said(wording.relative(kept(row.relative_l2)))
-    return shortened(row.reference), shortened(row.candidate), shortened(said), relative
+    names = (shortened(entry.reference), shortened(entry.candidate))
+    return (*names, visible(t.word(entry.relation)), shortened(said_of(entry, t)), relative)

@@ -110,7 +110,7 @@ def _transposed(lines: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
 
 def _structure(pair: Comparison) -> tuple[Any, ...]:
     key, answer, ours, theirs = pair.key, pair.candidate.key, pair.reference, pair.candidate
-    alike = (key.name, key.slot) == (answer.name, answer.slot)
+    alike = key.owner == (answer.name, answer.slot)
     other = "" if alike else f"{answer.name} {rows.slot_text(answer)}"
     sides = (ours.dtype, ours.shape), (theirs.dtype, theirs.shape)
     return (key.phase, key.name, key.slot, key.micro, key.call, *sides, pair.unit, pair.limit, other)

@@ -105,7 +105,6 @@ ENGLISH: Mapping[str, str] = {
     "filter_all": "all",
     "filter_clear": "Clear",
     "page_first": "Go to the first difference",
-    "rows_none": "No row matches. Clear the filter.",
     "col_number": "#",
     "col_step": "step",
     "col_phase": "phase",
@@ -230,6 +229,10 @@ ENGLISH: Mapping[str, str] = {
     ),
     "note_same_file": "Reference and candidate are the same file.",
     "note_same_run": "Reference and candidate are captures of one and the same run.",
+    "note_scripts": (
+        "The scripts of the two runs differ ({reference} in the reference, {candidate} in the candidate): compare "
+        "them, a change there may be what parts the runs."
+    ),
     "note_simulated": "The {side} ran on a simulated NPU: this proves nothing about real hardware.",
     "show_unfinished": "unfinished: {why}; {last}",
     "show_killed": "killed",
@@ -347,7 +350,6 @@ CHINESE: Mapping[str, str] = {
     "filter_all": "全部",
     "filter_clear": "清除",
     "page_first": "跳到首个差异",
-    "rows_none": "没有匹配的记录，请清除筛选条件。",
     "col_number": "#",
     "col_step": "步",
     "col_phase": "阶段",
@@ -464,6 +466,9 @@ CHINESE: Mapping[str, str] = {
     ),
     "note_same_file": "标杆侧与待比对侧是同一个文件。",
     "note_same_run": "标杆侧与待比对侧是同一次运行的采集。",
+    "note_scripts": (
+        "两次运行的脚本不同（标杆侧 {reference}，待比对侧 {candidate}）：请对比两个脚本，其中的改动可能就是差异的来源。"
+    ),
     "note_simulated": "{side}运行在模拟 NPU 上：不能证明真实硬件的结果。",
     "show_unfinished": "未结束：{why}；{last}",
     "show_killed": "被终止",

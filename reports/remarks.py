@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from align import wording
-from align.records import Detail, Phase, Status
+from align.records import Detail, Phase, Status, Verdict
 from align.reports.pairing_remarks import pairing_notes
 from align.reports.visible import visible
 from align.sentences import joined
@@ -26,6 +26,9 @@ COMPARED = frozenset(str(phase) for phase in Phase) - {"optimizer", "scaler", "r
 BEFORE_FORWARD = frozenset({Phase.INIT, Phase.INPUT})
 """Phases in which no module has computed: how small an effect could be seen says nothing of runs that part there."""
 
+HASH_DIGITS = 12
+"""Digits of the hash of a script that are told; the facts have all."""
+
 TWO_FILES = "two files"
 """How the method begins where no floor was given."""
 
@@ -39,6 +42,7 @@ def notes(result: DiffResult, phrases: Language) -> tuple[str, ...]:
     return (
         *_measured_floor(result, phrases),
         *_same(result, phrases),
+        *_scripts(result, phrases),
         *(sentence for side in sides for sentence in side_notes(*side, phrases)),
         *pairing_notes(result, phrases),
     )
@@ -57,6 +61,14 @@ def _same(result: DiffResult, phrases: Language) -> Iterator[str]:
         yield phrases["note_same_file"]
     elif result.reference.started and result.reference == result.candidate:
         yield phrases["note_same_run"]
+
+
+def _scripts(result: DiffResult, phrases: Language) -> Iterator[str]:
+    """Runs that part and were not made by one script: what parts them may stand there."""
+    hashes = (result.reference.script_hash, result.candidate.script_hash)
+    if result.verdict is not Verdict.ALIGNED and all(hashes) and hashes[0] != hashes[1]:
+        reference, candidate = (visible(each[:HASH_DIGITS]) for each in hashes)
+        yield phrases["note_scripts"].format(reference=reference, candidate=candidate)
 
 
 def comparable(result: DiffResult, phrases: Language) -> str:
@@ -122,20 +134,27 @@ def _where(on: Sequence[str | None], sides: Sequence[tuple[str | None, RunInfo]]
     return phrases["same_in_both"] if len(on) == len(sides) else phrases["same_in_one"].format(side=on[0])
 
 
-def side_notes(side: str | None, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Language) -> Iterator[str]:
-    """What a reader has to know of one run, named by a word; a run that stands alone needs none."""
-    for key, words in _troubles(run, timeline):
+def side_notes(
+    side: str | None, run: RunInfo, timeline: tuple[TimelineRow, ...], phrases: Language, *, ended: bool = True
+) -> Iterator[str]:
+    """What a reader has to know of one run, named by a word; a run that stands alone needs none.
+
+    How it ended is left out where that is told elsewhere (not `ended`).
+    """
+    for key, words in _troubles(run, timeline, ended=ended):
         prefix = "note_run" if side is None else "note"
         yield phrases[f"{prefix}_{key}"].format(side=side, **words)
 
 
-def _troubles(run: RunInfo, timeline: tuple[TimelineRow, ...]) -> Iterator[tuple[str, dict[str, object]]]:
+def _troubles(
+    run: RunInfo, timeline: tuple[TimelineRow, ...], *, ended: bool
+) -> Iterator[tuple[str, dict[str, object]]]:
     if run.simulated:
         yield "simulated", {}
-    if run.outcome == "unfinished":
+    if ended and run.outcome == "unfinished":
         last = timeline[-1].step if timeline else run.steps_seen - 1
         yield ("unfinished", {"step": last}) if last >= 0 else ("unfinished_empty", {})
-    elif run.outcome.startswith("exception"):
+    elif ended and run.outcome.startswith(("exception", "exit code")):
         yield "exception", {"outcome": visible(run.outcome).rstrip(".")}
     if run.parameters_on and run.parameters_on.split(":")[0] != run.device_type:
         yield "moved", {"found": visible(run.parameters_on), "asked": visible(run.device_type)}

@@ -7,7 +7,7 @@ How a page uses it:
   to it; the macro `verdict` of `parts.html.j2` writes badge and sentence), `contents` (links to the sections), `main`
   (sections with an `h2` and an id each), `footer`, and where it has keys of its own `keys`
   (`<div><dt><kbd>..</kbd></dt><dd>..</dd></div>`).
-* The key of a phrase that templates name must be no method of a mapping: `t.keys` is not `t["keys"]`.
+* Phrases whose key is a method or a field of `Language` are named in brackets: `t.keys` is not `t["keys"]`.
 * The module that makes the page calls `whole_page(Sheet(template, context), language)`. `context(language)` gives the
   values of the template, among them `title`; it is called once for the language asked for and once for the other one,
   whose body stands in a `<template>` until a reader wants it. `t`, `signs`, `count` and `switch` are there anyway.
@@ -61,7 +61,9 @@ WORDS = (
     "csv_how",
     "rows_filter",
     "rows_of",
-    "rows_nothing",
+    "nothing",
+    "nothing_together",
+    "nothing_word",
     "theme_dark",
     "theme_light",
 )

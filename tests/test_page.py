@@ -92,6 +92,76 @@ def test_names_that_try_to_run_are_text(pages: Pages, tmp_path: Path) -> None:
     assert opened.said == []
 
 
+KEYS = "s:, p:, t:, step:, f:, m:"
+PHASES = "init, input, forward, loss, backward, gradient, update, param"
+
+
+NOTHING = [
+    ("zzz", "No row matches 'zzz'.", "没有行匹配 'zzz'。"),
+    ("mlp zzz attn", "No row matches 'zzz'.", "没有行匹配 'zzz'。"),
+    ("mlp.act attn", "No row matches all of 'mlp.act', 'attn'.", "没有行同时匹配 'mlp.act', 'attn'。"),
+    (
+        "stat:foo",
+        f"No row matches 'stat:foo'. There is no key 'stat:'; keys are {KEYS}.",
+        f"没有行匹配 'stat:foo'。没有筛选键 'stat:'；可用的键为 {KEYS}。",
+    ),
+    (
+        "mlp s:foo",
+        "No row matches 's:foo'. Statuses in this table: first, equal, within, origin, propagated, notjudged.",
+        "没有行匹配 's:foo'。本表中的状态：first, equal, within, origin, propagated, notjudged。",
+    ),
+    (
+        "p:sideways",
+        f"No row matches 'p:sideways'. Phases in this table: {PHASES}.",
+        f"没有行匹配 'p:sideways'。本表中的阶段：{PHASES}。",
+    ),
+    (
+        "t:>many", "No row matches 't:>many'. Behind t: stands a number, as in t:>7.",
+        "没有行匹配 't:>many'。t: 之后应为数字，例如 t:>7。",
+    ),
+    ("t:>1e30", "No row matches 't:>1e30'.", "没有行匹配 't:>1e30'。"),
+    (
+        "step:77", "No row matches 'step:77'. Steps in this table: init, 0, 1.",
+        "没有行匹配 'step:77'。本表中的步：初始, 0, 1。",
+    ),
+    ("f:9", "No row matches 'f:9'. Findings are f:1 to f:2.", "没有行匹配 'f:9'。诊断结论为 f:1 至 f:2。"),
+    ("m:no.such", "No row matches 'm:no.such'.", "没有行匹配 'm:no.such'。"),
+]  # fmt: skip
+"""Searches without rows, and what is said of them in English and in Chinese."""
+
+
+def test_searches_without_rows_say_why_in_both_languages(diverged: Opened) -> None:
+    reason = diverged.page.locator("#nothing")
+    assert (reason.get_attribute("role"), reason.inner_text()) == ("status", "")
+
+    def reasons(none: str) -> list[str]:
+        said = []
+        for query, *_ in NOTHING:
+            diverged.page.locator("#filter").fill(query)
+            assert shown(diverged) == none
+            said.append(reason.inner_text())
+        return said
+
+    assert reasons("0 of 298 rows.") == [english for _, english, _ in NOTHING]
+    assert diverged.violations() == []
+    diverged.page.locator("#language").click()
+    assert reason.inner_text() == NOTHING[-1][2]
+    assert reasons("0 / 298 行。") == [chinese for _, _, chinese in NOTHING]
+
+
+def test_searches_of_the_tree_and_of_small_tables_say_why_they_find_nothing(diverged: Opened) -> None:
+    diverged.page.locator("#tree-search").fill("no such module")
+    assert diverged.text("#tree-nothing") == "No row matches 'no such module'."
+    assert diverged.page.locator("#tree-nothing").get_attribute("role") == "status"
+    field = diverged.page.locator("#runs .table-tools input").first
+    field.fill("torch zzz")
+    reason = diverged.page.locator("#runs p.nothing").first
+    assert reason.inner_text() == "No row matches 'zzz'."
+    assert reason.get_attribute("role") == "status"
+    field.fill("torch")
+    assert reason.inner_text() == ""
+
+
 def test_filters_narrow_the_rows_and_stay_in_the_address(diverged: Opened, pages: Pages, tmp_path: Path) -> None:
     field = diverged.page.locator("#filter")
     said = {}
@@ -119,8 +189,9 @@ def test_filters_narrow_the_rows_and_stay_in_the_address(diverged: Opened, pages
         f"m:{FIRST} p:forward": "4 of 298 rows.",
         "no such module": "0 of 298 rows.",
     }
-    assert diverged.text("#nothing") == "No row matches. Clear the filter."
+    assert diverged.text("#nothing") == "No row matches 'no'."
     diverged.page.locator("#clear").click()
+    assert diverged.page.locator("#nothing").inner_text() == ""
     assert shown(diverged) == "298 rows."
     assert diverged.cells("#table tr.first")[0][3] == FIRST
 

@@ -17,11 +17,20 @@ from align.commands import checkpoint_files
 from align.records import Verdict
 from align.relations import RelationKind
 from align.reports import checkpoint_phrases
-from align.reports.checkpoint_entries import CATEGORIES, Category, category_of, moved_entries, shown_entries
+from align.reports.checkpoint_entries import (
+    CATEGORIES,
+    Category,
+    category_of,
+    moved_entries,
+    relations_of,
+    shown_entries,
+)
 from align.reports.checkpoint_html import checkpoint_page
 from align.reports.checkpoint_json import checkpoint_document
 from align.reports.checkpoint_rules import map_lines, rename_options
+from align.reports.checkpoint_text import checkpoint_text
 from align.reports.language import LANGUAGES
+from align.reports.markdown import checkpoint_markdown
 from align.reports.reading import as_saved, read_file
 from tests.browsing import Opened, Pages
 from tests.checkpoint_samples import State, changed, llama, meta, write
@@ -107,26 +116,26 @@ def test_a_reader_narrows_sorts_and_saves_the_entries(page: Path, pages: Pages, 
         browser = opened.page
         assert opened.text("h1").startswith("1 of 21 entries of the reference has no answer in the candidate")
         assert rows_of(opened)[0][:4] == [
-            "model.layers.0.post_attention_layernorm.weight", "\u2715 missing", "", "only in the reference",
+            "model.layers.0.post_attention_layernorm.weight", "\u2715 only in the reference", "", "",
         ]  # fmt: skip
         assert opened.text("#entries-shown") == "22 of 22 entries."
         table = '[data-place="table"]'
-        assert browser.locator(f'{table}[data-category="stale"]').is_disabled()
+        assert browser.locator(f'{table}[data-relation="stale"]').count() == 0
 
-        browser.click(f'{table}[data-category="permuted"]')
-        browser.click(f'{table}[data-category="transposed"]')
+        browser.click(f'{table}[data-relation="permuted"]')
+        browser.click(f'{table}[data-relation="transposed"]')
         assert opened.text("#entries-shown") == "5 of 22 entries."
         browser.fill("#entries-filter", "feed_forward transposed")
         assert [row[2] for row in rows_of(opened)] == ["layers.1.feed_forward.w1.weight"]
         assert "c=permuted%2Ctransposed" in browser.url
         browser.fill("#entries-filter", "no such entry")
-        assert opened.text("#entries-nothing") == "No entry matches. Clear the filter."
+        assert opened.text("#entries-nothing") == "No row matches 'such'."
         browser.click("#entries-clear")
 
         browser.click('#entries-table th[data-column="relative"] button')
         assert browser.get_attribute('#entries-table th[data-column="relative"]', "aria-sort") == "descending"
         assert rows_of(opened)[0][1] == "\u25b2 permuted"
-        browser.click(f'{table}[data-category="scaled"]')
+        browser.click(f'{table}[data-relation="scaled"]')
         with browser.expect_download() as download:
             browser.click("#entries-csv")
         download.value.save_as(tmp_path / "entries.csv")
@@ -143,7 +152,7 @@ def test_a_reader_narrows_sorts_and_saves_the_entries(page: Path, pages: Pages, 
         browser.click("#language")
         assert browser.evaluate("document.documentElement.lang") == "zh-CN"
         assert opened.text("#entries-shown") == "1 / 22 个条目。"
-        assert rows_of(opened)[0][1] == "\u2715 缩放"
+        assert rows_of(opened)[0][1] == "\u2715 相差固定倍数"
         assert opened.violations() == []
         assert opened.said == []
 
@@ -285,3 +294,51 @@ def test_both_languages_have_the_same_words_and_places() -> None:
     assert english.keys() == chinese.keys()
     for key, phrase in english.items():
         assert sorted(re.findall(r"\{\w+\}", phrase)) == sorted(re.findall(r"\{\w+\}", chinese[key])), key
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (
+            "en",
+            [
+                "only in the reference",
+                "only in the candidate",
+                "few elements",
+                "permuted",
+                "transposed",
+                "scaled",
+                "cast",
+            ],
+        ),
+        ("zh", ["仅在标杆侧", "仅在待比对侧", "少量元素不同", "重排", "转置", "相差固定倍数", "精度转换"]),
+    ],
+)
+def test_terminal_page_and_markdown_have_one_word_for_one_relation(
+    files: tuple[Path, Path], code: str, told: list[str], tmp_path: Path
+) -> None:
+    language = LANGUAGES[code]
+
+    def more(state: State) -> None:
+        spoilt(state)
+        state["layers.0.attention.wo.weight"] = llama()["model.layers.0.self_attn.o_proj.weight"]
+        state["layers.0.attention.wo.weight"][3, 4] += 1.0
+
+    other = write(tmp_path / "c.safetensors", changed(meta(llama()), more))
+    result = checkpoint_files(str(files[0]), str(other))
+    entries = shown_entries(result)
+    counted = {language.word(word): count for word, count in relations_of(entries).items()}
+
+    text = checkpoint_text(result, language, whole=True)
+    static = checkpoint_page(result, language).partition("<template")[0]
+
+    assert list(counted)[:-1] == told
+    assert list(counted.values()) == [1, 1, 1, 4, 1, 1, 1, 12]
+    line = "".join(text.partition(language["next_step"])[2].split("\n\n")[0].split())
+    for word, count in counted.items():
+        assert f"{count}{word}".replace(" ", "") in line.replace("个", "")
+        assert f"<li>{word} {count}</li>" in static
+        assert len(re.findall(rf" {re.escape(word)}(?: |$)", text, re.MULTILINE)) >= count
+        assert static.count(f"</span> {word}</span></td>") == count
+    markdown = checkpoint_markdown(result, language)
+    assert [word for word in told[2:] if f" {word} " not in markdown] == []

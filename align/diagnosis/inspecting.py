@@ -12,12 +12,13 @@ from align.diagnosis.registry import JOB_RULES, RUN_RULES
 from align.errors import ComparisonError
 from align.exponents import exponents_of_run, skipped_steps
 from align.inspection import Inspection, Job, RunView
+from align.inspection.ending import ending
 from align.inspection.grades import graded
 from align.inspection.questions import JOB_QUESTIONS, QUESTIONS
 from align.inspection.ranks_merging import check_one_job, merged
 from align.inspection.tables import tables_of
 from align.records import Finding, Health, InspectResult, Reply, Severity, State
-from align.sentences import say
+from align.sentences import joined, say
 
 
 def inspect(views: Sequence[RunView]) -> InspectResult:
@@ -28,8 +29,11 @@ def inspect(views: Sequence[RunView]) -> InspectResult:
     for view in views:
         if not view.steps and not view.timeline:
             raise ComparisonError(
-                f"Cannot inspect '{view.path}': it holds no finished step and no row of a timeline. Capture it again "
-                "and let at least one training step end."
+                say(
+                    "Cannot inspect '{}': it holds no finished step and no row of a timeline. Capture it again and "
+                    "let at least one training step end.",
+                    view.path,
+                )
             )
     check_one_job(views)
     job = Job(tuple(Inspection(view) for view in views))
@@ -42,7 +46,7 @@ def inspect(views: Sequence[RunView]) -> InspectResult:
         paths=tuple(view.path for view in views),
         run=first.run,
         verdict=verdict,
-        summary=wrong[0].summary if wrong else _summary(views, verdict, findings),
+        summary=wrong[0].summary if wrong else _top(views, verdict, findings),
         findings=findings,
         replies=replies,
         timeline=first.timeline,
@@ -87,6 +91,13 @@ def _verdict(views: Sequence[RunView], findings: Sequence[Finding], replies: Seq
     if not any(view.steps for view in views):
         return Health.UNKNOWN
     return Health.HEALTHY if any(reply.state is State.GOOD for reply in replies) else Health.UNKNOWN
+
+
+def _top(views: Sequence[RunView], verdict: Health, findings: Sequence[Finding]) -> str:
+    """What is said of a run without an error: how it ended, where it did not end by itself, before all else."""
+    told = _summary(views, verdict, findings)
+    ended = ending(views)
+    return joined(" ", (ended, told)) if ended else told
 
 
 def _summary(views: Sequence[RunView], verdict: Health, findings: Sequence[Finding]) -> str:

@@ -42,4 +42,6 @@ SENTENCES: Mapping[str, str] = {
         "无法读取的行：{} 行，首个为第 {} 行，已略去。"
     ),
     "The file '{}' ends in the middle: it was read up to there.": "文件 '{}' 在中途结束：读取到该处为止。",
+    # align/commands.py
+    "{} It holds a loss curve; `{}` compares loss curves.": "{}该文件含有损失曲线；比对损失曲线请用 `{}`。",
 }

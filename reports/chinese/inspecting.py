@@ -754,6 +754,20 @@ SENTENCES: Mapping[str, str] = {
         "Nothing can be told of this run ({}): no question has what it needs."
     ): "无法对该运行作出任何判断（{}）：各检查项均缺少所需的数据。",
     "Nothing is wrong in what was captured ({}){}.": "所采集的内容没有问题（{}）{}。",
+    # align/inspection/ending.py
+    "{} ({}).": "{}（{}）。",
+    "Rank {}: {}": "rank {}：{}",
+    "The run did not end by itself: an exception ended it, {}": "该运行并非正常结束：因异常退出，{}",
+    "The script ended with exit code {}": "脚本以退出码 {} 结束",
+    "The script ended with '{}'": "脚本以 '{}' 结束",
+    "The run did not end by itself: it was killed or is still running": "该运行并非正常结束：被终止，或仍在运行",
+    "The run did not end by itself: it was killed": "该运行并非正常结束：被终止",
+    "The run is still running": "该运行仍在进行",
+    "the last captured step is {}": "最后采集的是第 {} 步",
+    "no step was captured": "未采集任何步",
+    "the last step of the timeline is {}": "时间线止于第 {} 步",
+    "1 more rank did not end by itself.": "另有 1 卡并非正常结束。",
+    "{} more ranks did not end by themselves.": "另有 {} 卡并非正常结束。",
     # align/inspection/headroom_table.py
     "Headroom": "数值余量",
     (

@@ -408,6 +408,7 @@ SENTENCES: Mapping[str, str] = {
     "partially loaded": "部分加载",
     "permuted keys": "键名对应错乱",
     "some tensors": "部分张量不同",
+    "nonfinite": "含非有限值",
     "cast": "精度转换",
     "stale": "旧版本",
     "scaled": "相差固定倍数",

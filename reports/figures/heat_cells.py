@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ USUAL_LIMIT = 7.0
 """The limit that the classes are drawn for where no tensor has one."""
 FIXED = (1.0, 2.0)
 UPPER = (30.0, 300.0, 1e4)
+FAR_ABOVE, FAR_ABOVE_LIMIT = 1e5, 100.0
+"""From here on, and from so many limits on, the classes above the limit share a scale of their own."""
+LOW_SHARE, NARROWEST = 0.1, 2.0
+"""That scale begins where so many of the fields above the limit lie below; a class is at least so wide, as a factor."""
 CLASSES = 7
 PARTED = 3
 """The first class above the limit (report.md, section 4.1)."""
@@ -52,7 +57,8 @@ class Heat:
 
     `limit` is the usual limit, `merged` how many modules and steps share a field at most. `first` is the field of the
     first difference, `first_name` and `first_step` say what it is; `origins` are the fields in which any starts.
-    `modules` and `steps` count all of them.
+    `modules` and `steps` count all of them. `ends` are the upper ends of all classes but the last, which ends at `top`,
+    the largest field, where that is far above the limit, and else is open (None).
     """
 
     fields: Mapping[tuple[int, int], Field]
@@ -66,12 +72,14 @@ class Heat:
     first_name: str = ""
     first_step: int = 0
     origins: frozenset[tuple[int, int]] = frozenset()
+    ends: tuple[float, ...] = ()
+    top: float | None = None
 
     def class_of(self, field: Field) -> int | None:
         """The class of a field from 0 to 6, None of what has no number or is equal to the bit."""
         if field.times is None:
             return None
-        return bisect_right(sorted((*FIXED, self.limit, *UPPER)), field.times)
+        return bisect_right(self.ends, field.times)
 
 
 def make_heat(result: DiffResult) -> Heat:
@@ -108,7 +116,23 @@ def make_heat(result: DiffResult) -> Heat:
         "" if first is None else first.name,
         0 if first is None else first.step,
         frozenset(origins),
+        *_scale(fields.values(), limit),
     )
+
+
+def _scale(fields: Iterable[Field], limit: float) -> tuple[tuple[float, ...], float | None]:
+    """The ends of the classes, and the largest field where the upper classes are laid out up to it.
+
+    Behind a large difference everything would be of one class; a logarithmic scale from the smaller fields above the
+    limit to the largest keeps them apart.
+    """
+    above = sorted(field.times for field in fields if field.times is not None and limit <= field.times < math.inf)
+    if not above or above[-1] < max(FAR_ABOVE, FAR_ABOVE_LIMIT * limit):
+        return tuple(sorted((*FIXED, limit, *UPPER))), None
+    low, top = above[int(LOW_SHARE * len(above))], above[-1]
+    pace = max(NARROWEST, (top / low) ** (1 / (CLASSES - PARTED)))
+    upper = (float(f"{top / pace**classes:.0e}") for classes in range(CLASSES - PARTED - 1, 0, -1))
+    return (*FIXED, limit, *upper), top
 
 
 def _counts(pair: Comparison) -> bool:

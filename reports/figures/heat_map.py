@@ -33,6 +33,8 @@ LABEL_HEIGHT, STEP_WIDTH = 9.5, 34.0
 """Room that the label of a row and that of a step need."""
 LONGEST_LABEL = 30
 MOST_TWIN_ROWS = 50
+SMALLEST_IN_POWERS = 1e7
+"""Ends of classes from here on are written with a power of ten."""
 FULL, INNER = 0.9, 0.45
 """How thick fields are drawn, of a row; inherited ones less, so that an origin stands out."""
 
@@ -198,15 +200,32 @@ def _short(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
+def _class(heat: Heat, number: int, phrases: Language) -> str:
+    """What a class holds: `2 to the limit (7x)`, `30 to 300`, `2e7 to 3.4e7, the largest`."""
+    ends = [_end(end) for end in heat.ends]
+    words = {
+        "limit": phrases.said(wording.times(heat.limit)),
+        "low": ends[number - 1] if number else "",
+        "high": ends[number] if number < len(ends) else "",
+    }
+    if number == len(ends) and heat.top is not None:
+        return phrases["figure_heat_top"].format(low=words["low"], high=wording.relative(heat.top))
+    return phrases[f"figure_heat_{number}"].format(**words)
+
+
+def _end(number: float) -> str:
+    """`7.5`, `4,000,000`, `2e7`."""
+    if number >= SMALLEST_IN_POWERS:
+        return f"{number:.0e}".replace("e+0", "e").replace("e+", "e")
+    return wording.count(int(number)) if number.is_integer() else f"{number:g}"
+
+
 def _legend(heat: Heat, phrases: Language) -> tuple[Mark, ...]:
     """The classes that are there, with the limit that was applied, and the other kinds of fields."""
     fields = heat.fields.values()
     there = {heat.class_of(field) for field in fields}
-    limit = phrases.said(wording.times(heat.limit))
     marks = [
-        mark_field(f"--heat-{number}", phrases[f"figure_heat_{number}"].format(limit=limit))
-        for number in range(CLASSES)
-        if number in there
+        mark_field(f"--heat-{number}", _class(heat, number, phrases)) for number in range(CLASSES) if number in there
     ]
     if any(field.status is Status.NONFINITE for field in fields):
         marks.append(mark_shape(CROSS, "--ink", phrases["figure_heat_nonfinite"], filled=False))

@@ -1,17 +1,17 @@
 // The table of all entries of two checkpoints: only the rows in sight are elements.
 const entriesData = JSON.parse(element("align-data").textContent);
-const entriesCount = entriesData.category.length;
+const entriesCount = entriesData.relation.length;
 const ENTRY_ROWS_AROUND = 8;
 
 function candidateOf(row) { return entriesData.candidate[row] === 0 ? entriesData.reference[row] : entriesData.candidate[row]; }
-function categoryOf(row) { return entriesData.categories[entriesData.category[row]]; }
+function relationOf(row) { return entriesData.relations[entriesData.relation[row]]; }
 function spoken(column, row) {
   const texts = entriesData[column][language()];
   return texts.words[texts.places[row]];
 }
 const ENTRY_COLUMNS = {
   reference: {title: "reference", name: true, text: (row) => entriesData.reference[row]},
-  category: {title: "entry_category", text: (row) => word(`category_${categoryOf(row)}`), key: (row) => entriesData.category[row]},
+  relation: {title: "entry_relation", text: (row) => entriesData.words[language()][entriesData.relation[row]], key: (row) => entriesData.relation[row]},
   candidate: {title: "candidate", name: true, text: candidateOf},
   said: {title: "entry_said", text: (row) => spoken("said", row)},
   way: {title: "entry_way", text: (row) => spoken("way", row)},
@@ -39,10 +39,10 @@ function sortedEntries(rows, name, descending) {
     return sign * order(left, right) || one - other;
   });
 }
-function matchingEntries(query, categories) {
+function matchingEntries(query, relations) {
   const wanted = query.trim().toLowerCase().split(/\s+/).filter(Boolean), found = [];
   for (let row = 0; row < entriesCount; row += 1) {
-    if (categories.length && !categories.includes(categoryOf(row))) { continue; }
+    if (relations.length && !relations.includes(relationOf(row))) { continue; }
     if (wanted.length) {
       const text = ENTRY_NAMES.map((name) => ENTRY_COLUMNS[name].text(row)).join("\n").toLowerCase();
       if (!wanted.every((part) => text.includes(part))) { continue; }
@@ -51,6 +51,14 @@ function matchingEntries(query, categories) {
   }
   return found;
 }
+function unmatchedEntries(query, relations) {
+  const chosen = relations.map((each) => entriesData.words[language()][entriesData.relations.indexOf(each)]);
+  const parts = query.trim().split(/\s+/).filter(Boolean);
+  if (parts.some((part) => !matchingEntries(part, []).length) || !chosen.length) {
+    return nothingText(parts, (part) => matchingEntries(part, []).length > 0);
+  }
+  return nothingText(parts.concat(chosen), () => true);
+}
 function entryCell(line, name, row) {
   const cell = line.insertCell(), column = ENTRY_COLUMNS[name], text = column.text(row);
   if (column.number) { cell.className = "number"; }
@@ -58,8 +66,8 @@ function entryCell(line, name, row) {
     const cut = text.length > 120 ? `${text.slice(0, 58)}...${text.slice(-59)}` : text;
     const inner = cell.appendChild(make("bdi", "name", cut));
     if (cut !== text) { inner.title = text; }
-  } else if (name === "category") {
-    const role = entriesData.roles[entriesData.category[row]], badge = cell.appendChild(make("span", `badge ${role}`));
+  } else if (name === "relation") {
+    const role = entriesData.roles[entriesData.relation[row]], badge = cell.appendChild(make("span", `badge ${role}`));
     badge.appendChild(make("span", "", entriesData.signs[role])).setAttribute("aria-hidden", "true");
     badge.appendChild(document.createTextNode(` ${text}`));
   } else {
@@ -71,10 +79,10 @@ function entryCell(line, name, row) {
 starters.push((root) => {
   const table = element("entries-table"), frame = element("entries-frame"), field = element("entries-filter");
   const body = table.tBodies[0], asked = remembered("sort") || "";
-  const state = {rows: [], column: asked.replace(/^-/, ""), descending: asked.startsWith("-"), categories: []};
+  const state = {rows: [], column: asked.replace(/^-/, ""), descending: asked.startsWith("-"), relations: []};
   let height = 0, drawn = "";
   if (!ENTRY_COLUMNS[state.column]) { state.column = ""; }
-  state.categories = (remembered("c") || "").split(",").filter((name) => entriesData.categories.includes(name));
+  state.relations = (remembered("c") || "").split(",").filter((name) => entriesData.relations.includes(name));
   field.value = remembered("q") || "";
 
   function spacer(lines) {
@@ -122,32 +130,32 @@ starters.push((root) => {
     }
   }
   function refresh() {
-    state.rows = sortedEntries(matchingEntries(field.value, state.categories), state.column, state.descending);
+    state.rows = sortedEntries(matchingEntries(field.value, state.relations), state.column, state.descending);
     table.setAttribute("aria-rowcount", state.rows.length + 1);
     frame.scrollTop = 0;
     draw(true);
     element("entries-shown").textContent = word("entries_shown", {shown: grouped(state.rows.length), total: grouped(entriesCount)});
-    element("entries-nothing").hidden = state.rows.length > 0;
+    element("entries-nothing").textContent = state.rows.length > 0 ? "" : unmatchedEntries(field.value, state.relations);
     frame.hidden = state.rows.length === 0;
-    for (const button of every(root, "button[data-category]")) {
-      button.setAttribute("aria-pressed", String(state.categories.includes(button.dataset.category)));
+    for (const button of every(root, "button[data-relation]")) {
+      button.setAttribute("aria-pressed", String(state.relations.includes(button.dataset.relation)));
     }
   }
-  function narrow(query, categories) {
+  function narrow(query, relations) {
     field.value = query;
-    state.categories = categories;
+    state.relations = relations;
     remember("q", query.trim());
-    remember("c", categories.join(","));
+    remember("c", relations.join(","));
     refresh();
   }
-  for (const button of every(root, "button[data-category]")) {
+  for (const button of every(root, "button[data-relation]")) {
     button.addEventListener("click", () => {
-      const name = button.dataset.category, chosen = state.categories;
+      const name = button.dataset.relation, chosen = state.relations;
       narrow(field.value, chosen.includes(name) ? chosen.filter((each) => each !== name) : chosen.concat([name]));
       if (button.dataset.place === "overview") { element("entries").scrollIntoView(); }
     });
   }
-  field.addEventListener("input", () => narrow(field.value, state.categories));
+  field.addEventListener("input", () => narrow(field.value, state.relations));
   element("entries-clear").addEventListener("click", () => narrow("", []));
   element("entries-csv").addEventListener("click", () => {
     const titles = ENTRY_NAMES.map((name) => word(ENTRY_COLUMNS[name].title));

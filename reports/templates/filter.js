@@ -60,6 +60,34 @@ function matchingRows(query) {
   }
   return rows;
 }
+// Why no row matches, and what its key takes where it is one that the table does not know.
+const KEYS = ["s", "p", "t", "step", "f", "m"];
+function someRow(token) {
+  const test = tokenTest(token);
+  for (let row = 0; row < records.length; row += 1) { if (test(row)) { return true; } }
+  return false;
+}
+function unmatchedText(query) {
+  const tokens = tokensOf(query), lone = tokens.find((token) => !someRow(token)) || "", colon = lone.indexOf(":");
+  return [nothingText(tokens, someRow), colon > 0 ? keyText(lone.slice(0, colon).toLowerCase(), lone.slice(colon + 1)) : ""]
+    .filter(Boolean).join(word("nothing_space"));
+}
+function keyText(key, rest) {
+  const steps = Array.from(records.starts.keys(), stepText);
+  if (!KEYS.includes(key)) { return word("nothing_key", {key: `${key}:`, keys: KEYS.map((each) => `${each}:`).join(", ")}); }
+  if (key === "s") {
+    const names = ["first"].concat(data.statuses.map((status) => status.replace(" ", "")));
+    return word("nothing_status", {known: names.filter((name) => someRow(`s:${name}`)).join(", ")});
+  }
+  if (key === "p") { return word("nothing_phase", {known: data.phases.filter((_, place) => records.of.phase.includes(place)).join(", ")}); }
+  if (key === "t") { return /\d/.test(rest) ? "" : word("nothing_times"); }
+  if (key === "step") {
+    const known = steps.length > 12 ? `${steps.slice(0, 3).join(", ")} \u2026 ${steps[steps.length - 1]}` : steps.join(", ");
+    return word("nothing_step", {known: known});
+  }
+  const last = data.findings.length;
+  return key === "f" && last && !findingTests[Number(rest) - 1] ? word("nothing_finding", {last: last}) : "";
+}
 // The query with the tokens of one key replaced, or taken away where there is no value.
 function withToken(query, key, value) {
   const kept = tokensOf(query).filter((token) => !token.toLowerCase().startsWith(`${key}:`)).map(quoted);

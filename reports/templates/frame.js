@@ -23,6 +23,12 @@ function word(key, places) {
 function grouped(number, places) {
   return number.toLocaleString("en-US", {minimumFractionDigits: places || 0, maximumFractionDigits: places || 0});
 }
+// Why a search finds nothing: the first word that nothing has, else that nothing has all of them.
+function nothingText(words, found) {
+  const alone = words.find((each) => !found(each));
+  if (alone !== undefined) { return word("nothing_word", {word: alone}); }
+  return words.length ? word("nothing_together", {words: words.map((each) => `'${each}'`).join(", ")}) : word("nothing");
+}
 function announce(text) { element("live").textContent = text; }
 
 // The address is `#section?key=value&...`: what a reader sees can be sent to someone else.

@@ -2,6 +2,23 @@
 // What starts in a cell hides what it inherits.
 const HEAT_ORDER = {nonfinite: 0, origin: 1, propagated: 2, within: 3, equal: 4, "not judged": 5};
 const MOST_HEAT_ROWS = 600, DEPTH_OF_GROUPS = 3, WORST_CELLS = 50;
+// Of cells far above the usual classes the upper four share a logarithmic scale: from the tenth part of the cells above
+// the limit to the largest, each at least twice as wide as what it holds begins at.
+const FAR_ABOVE = 1e5, FAR_ABOVE_LIMIT = 100, LOW_SHARE = 0.1, NARROWEST = 2;
+function heatLimits(times) {
+  const limit = CLASS_LIMITS[2], above = Array.from(times).filter((value) => value >= limit).sort((one, other) => one - other);
+  const top = above.length ? above[above.length - 1] : 0;
+  if (top < Math.max(FAR_ABOVE, FAR_ABOVE_LIMIT * limit)) { return {ends: CLASS_LIMITS, top: NaN}; }
+  const pace = Math.max(NARROWEST, Math.pow(top / above[Math.floor(LOW_SHARE * above.length)], 0.25));
+  const ends = [3, 2, 1].map((classes) => Number((top / Math.pow(pace, classes)).toPrecision(1)));
+  return {ends: CLASS_LIMITS.slice(0, 3).concat(ends), top};
+}
+function heatClassTexts(scale) {
+  const ends = scale.ends.map((end) => (end < 1e7 ? grouped(end, end % 1 ? 1 : 0) : scientific(end, 0)));
+  const top = Number.isNaN(scale.top) ? word("class_above", {low: ends[5]}) : word("class_top", {low: ends[5], high: plainTimes(scale.top)});
+  const between = ends.slice(0, 5).map((end, place) => word("class_between", {low: end, high: ends[place + 1]}));
+  return [word("class_below", {high: ends[0]}), ...between, top];
+}
 
 function heatCells(sizeOf) {
   const steps = Array.from(records.starts.keys()).filter((step) => step !== data.initStep);
@@ -40,7 +57,7 @@ starters.push((root) => {
   const measureField = element("heat-measure");
   const apart = (row) => (records.status(row) === "propagated" ? records.inUnits(row) : records.scaled(row));
   const take = () => heatCells(measureField.value === "times" ? records.scaled : apart);
-  let cells = take(), {times, bad, worstRow} = cells;
+  let cells = take(), {times, bad, worstRow} = cells, scale = heatLimits(times);
   const {steps, labels} = cells, width = steps.length, height = labels.length;
   if (width < 2 || height === 0) {
     // Nothing was measured: the plain picture says that all is equal.
@@ -100,7 +117,7 @@ starters.push((root) => {
       pen.stroke();
       return;
     }
-    pen.fillStyle = times[place] >= 0 ? colors[classOf(times[place])] : records.status(worstRow[place]) === "propagated" ? color("--muted") : colors[0];
+    pen.fillStyle = times[place] >= 0 ? colors[classOf(times[place], scale.ends)] : records.status(worstRow[place]) === "propagated" ? color("--muted") : colors[0];
     const inherited = records.status(worstRow[place]) === "propagated" && !bad[place];
     const inset = inherited ? [Math.max(1, w * 0.2), h > 5 ? h * 0.25 : 1] : [0, 0];
     pen.fillRect(x + inset[0], y + inset[1], w - 2 * inset[0], Math.max(1, h - 2 * inset[1]));
@@ -114,6 +131,16 @@ starters.push((root) => {
       pen.lineTo(x + 1, y + h - 1);
       pen.stroke();
     }
+  }
+  function drawClasses() {
+    const list = element("heat-classes");
+    list.textContent = "";
+    heatClassTexts(scale).forEach((text, place) => {
+      const line = list.appendChild(make("li")), swatch = line.appendChild(make("span", "swatch"));
+      swatch.style.background = `var(--heat-${place})`;
+      swatch.setAttribute("aria-hidden", "true");
+      line.appendChild(document.createTextNode(` ${text}${place === 3 ? ` \u2013 ${word("class_limit")}` : ""}`));
+    });
   }
   function sentence(line, column) {
     const place = line * width + column, row = worstRow[place];
@@ -179,11 +206,14 @@ starters.push((root) => {
   element("heat-how").textContent = word(cells.grouped ? "heat_groups" : "heat_modules", {rows: grouped(height), modules: grouped(cells.modules), steps: grouped(width)});
   say();
   draw();
+  drawClasses();
   measureField.addEventListener("change", () => {
     cells = take();
     ({times, bad, worstRow} = cells);
+    scale = heatLimits(times);
     say();
     draw();
+    drawClasses();
   });
   const again = () => draw();
   document.addEventListener("align-theme", again);

@@ -105,11 +105,11 @@ function relativeText(number) {
   if (number === 0) { return "0"; }
   return number >= 0.01 && number < 1000 ? plain(number, 2) : scientific(number, 1);
 }
-function timesText(number) {
-  let text = special(number);
-  if (number < 9.95) { text = number.toFixed(1); } else if (Number.isFinite(number)) { text = number < 1e7 ? plain(number, 3) : scientific(number, 1); }
-  return word("times", {number: text});
+function plainTimes(number) {
+  if (!Number.isFinite(number)) { return special(number); }
+  return number < 9.95 ? number.toFixed(1) : number < 1e7 ? plain(number, 3) : scientific(number, 1);
 }
+function timesText(number) { return word("times", {number: plainTimes(number)}); }
 function valueText(number) {
   const size = Math.abs(number);
   if (!Number.isFinite(number)) { return special(number); }
@@ -159,9 +159,10 @@ function shortName(text, limit) {
 }
 
 // The seven classes of times the floor; the fourth begins at the limit.
-function classOf(times) {
+function classOf(times, limits) {
+  const ends = limits || CLASS_LIMITS;
   let number = 0;
-  while (number < CLASS_LIMITS.length && times >= CLASS_LIMITS[number]) { number += 1; }
+  while (number < ends.length && times >= ends[number]) { number += 1; }
   return number;
 }
 function color(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }

@@ -45,7 +45,7 @@ starters.push((root) => {
     grid.draw(true);
     const places = {shown: grouped(state.rows.length), total: grouped(records.length)};
     element("shown").textContent = state.rows.length === records.length ? word("grid_all", places) : word("grid_some", places);
-    element("nothing").hidden = state.rows.length > 0;
+    element("nothing").textContent = state.rows.length > 0 ? "" : unmatchedText(field.value);
     frame.hidden = state.rows.length === 0;
     markButtons();
   }

@@ -50,14 +50,14 @@ function sortTable(table, rows, column, descending) {
 }
 function tableTools(table, rows) {
   const tools = make("div", "table-tools screen-only"), field = make("input"), shown = make("span", "shown");
-  const label = make("label"), save_ = make("button", "", word("csv")), nothing = make("p", "muted", word("rows_nothing"));
+  const label = make("label"), save_ = make("button", "", word("csv")), nothing = make("p", "nothing");
   field.type = "search";
   field.autocomplete = "off";
   field.spellcheck = false;
   save_.type = "button";
   save_.title = word("csv_how");
   shown.setAttribute("role", "status");
-  nothing.hidden = true;
+  nothing.setAttribute("role", "status");
   label.appendChild(make("span", "", word("rows_filter")));
   label.appendChild(field);
   for (const part of [label, shown, save_]) { tools.appendChild(part); }
@@ -65,7 +65,7 @@ function tableTools(table, rows) {
   place.parentNode.insertBefore(tools, place);
   place.parentNode.insertBefore(nothing, place.nextSibling);
   const narrow = () => {
-    const wanted = field.value.trim().toLowerCase().split(/\s+/);
+    const wanted = field.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     let matching = 0;
     for (const row of rows) {
       const text = row.textContent.toLowerCase();
@@ -73,7 +73,8 @@ function tableTools(table, rows) {
       matching += row.hidden ? 0 : 1;
     }
     shown.textContent = word("rows_of", {shown: grouped(matching), total: grouped(rows.length)});
-    nothing.hidden = matching > 0;
+    const any = (part) => rows.some((row) => row.textContent.toLowerCase().includes(part));
+    nothing.textContent = matching > 0 ? "" : nothingText(wanted, any);
     table.hidden = matching === 0;
   };
   field.addEventListener("input", narrow);

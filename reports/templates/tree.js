@@ -64,7 +64,7 @@ starters.push((root) => {
     lines = visibleLines();
     box.textContent = "";
     for (const entry of lines) { entry.element = box.appendChild(lineOf(entry)); }
-    element("tree-nothing").hidden = lines.length > 0;
+    element("tree-nothing").textContent = lines.length > 0 ? "" : nothingText([field.value.trim()].filter(Boolean), () => false);
     const now = lines.find((entry) => active !== null && entry.node.path === active) || lines[0];
     if (now) {
       active = now.node.path;
