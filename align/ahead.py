@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from align.pairing import Pair
-from align.records import Phase, TensorRecord
+from align.records import Owner, Phase, TensorRecord
 from align.tolerance import is_float
 
 CallKey = tuple[int, str, int]
@@ -99,7 +99,7 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
     containers: dict[tuple[CallKey, int], TensorRecord] = {}
     others: dict[int, int] = {}
     forward = _Forward()
-    taken: dict[Phase, dict[tuple[str, str], float]] = {Phase.GRADIENT: {}, Phase.UPDATE: {}}
+    taken: dict[Phase, dict[Owner, float]] = {Phase.GRADIENT: {}, Phase.UPDATE: {}}
     for pair in pairs:
         record = pair.reference
         if record.key.phase is Phase.BACKWARD:
@@ -111,7 +111,7 @@ def look_ahead(pairs: Iterable[Pair]) -> Ahead:
                     containers[(call_of(record), record.same_as)] = record
         elif record.key.phase in taken:
             if record.stats is not None:
-                taken[record.key.phase][record.key.name, record.key.slot] = record.stats.norm
+                taken[record.key.phase][record.key.owner] = record.stats.norm
         elif record.key.phase is Phase.FORWARD:
             forward.add(record)
     passed_on = _passed_on(taken[Phase.GRADIENT], taken[Phase.UPDATE])
@@ -164,7 +164,7 @@ class _Forward:
         )
 
 
-def _passed_on(gradients: Mapping[tuple[str, str], float], updates: Mapping[tuple[str, str], float]) -> float:
+def _passed_on(gradients: Mapping[Owner, float], updates: Mapping[Owner, float]) -> float:
     shares = [norm / gradients[owner] for owner, norm in updates.items() if gradients.get(owner, 0.0) > 0.0]
     return statistics.median(shares) if shares else 1.0
 

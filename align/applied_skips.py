@@ -6,20 +6,15 @@ doing where its own state moved too, where the parameter went along its gradient
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from align.records import Fact, Phase, TensorRecord
-
-Owner = tuple[str, str]
-"""The module that owns a parameter, and its local name."""
+from align.optimizer_records import OptimizerRecords
+from align.records import Fact, Owner, Phase, TensorRecord
 
 STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer", "square_avg", "sum", "max_exp_avg_sq")
-BEFORE = ".before"
-"""Ends the slot of a state that a step began with, where the step before was not captured."""
-
 ALONG = 0.99
 """A move along the gradient: the least cosine; a clamped or copied weight has none to speak of."""
 
@@ -38,19 +33,6 @@ class AppliedSkip:
     farthest: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """One run at one step: parameters and states of the optimizer before and after, gradients, facts."""
-
-    step: int
-    before: Mapping[Owner, TensorRecord]
-    after: Mapping[Owner, TensorRecord]
-    states_before: Mapping[Owner, TensorRecord]
-    states_after: Mapping[Owner, TensorRecord]
-    gradients: Mapping[Owner, TensorRecord]
-    facts: Sequence[Fact]
-
-
 def overflow_found(facts: Iterable[Fact]) -> bool:
     """Whether the scaler found an overflow in every attempt of a step."""
     found = [fact.value for fact in facts if fact.key.phase is Phase.SCALER and fact.key.slot == "found_inf"]
@@ -67,25 +49,25 @@ def scale_lowered(facts: Iterable[Fact], gradients: Iterable[TensorRecord]) -> b
     return lower and not all(_is_finite(record) for record in gradients)
 
 
-def applied_skip(moments: Moments) -> AppliedSkip | None:
+def applied_skip(step: int, records: OptimizerRecords) -> AppliedSkip | None:
     """Whether an update was made in a step that overflowed, None where not, or where it cannot be told."""
-    if not overflow_found(moments.facts) and not scale_lowered(moments.facts, moments.gradients.values()):
+    if not overflow_found(records.facts) and not scale_lowered(records.facts, records.gradients.values()):
         return None
-    seen = [owner for owner in moments.after if owner in moments.before]
-    moved = tuple(owner for owner in seen if not same(moments.before[owner], moments.after[owner]))
-    proof = _proof(moments, moved) if moved else ""
+    before, after = records.parameters_before, records.parameters_after
+    seen = [owner for owner in after if owner in before]
+    moved = tuple(owner for owner in seen if not same(before[owner], after[owner]))
+    proof = _proof(records, moved) if moved else ""
     if not proof:
         return None
-    moves = [_relative_move(moments.before[owner], moments.after[owner]) for owner in moved]
-    return AppliedSkip(
-        moments.step, moved, len(seen), proof, max((move for move in moves if move is not None), default=None)
-    )
+    moves = [_relative_move(before[owner], after[owner]) for owner in moved]
+    return AppliedSkip(step, moved, len(seen), proof, max((move for move in moves if move is not None), default=None))
 
 
-def stood_still(moments: Moments) -> bool:
+def stood_still(records: OptimizerRecords) -> bool:
     """Whether a step that overflowed left every parameter that was seen as it was."""
-    seen = [owner for owner in moments.after if owner in moments.before]
-    return bool(seen) and all(same(moments.before[owner], moments.after[owner]) for owner in seen)
+    before, after = records.parameters_before, records.parameters_after
+    seen = [owner for owner in after if owner in before]
+    return bool(seen) and all(same(before[owner], after[owner]) for owner in seen)
 
 
 def same(one: TensorRecord, other: TensorRecord) -> bool:
@@ -97,28 +79,30 @@ def same(one: TensorRecord, other: TensorRecord) -> bool:
     return one.sketch.tobytes() == other.sketch.tobytes()
 
 
-def _proof(moments: Moments, moved: Sequence[Owner]) -> str:
-    if any(_is_finite(moments.before[owner]) and not _is_finite(moments.after[owner]) for owner in moved):
+def _proof(records: OptimizerRecords, moved: Sequence[Owner]) -> str:
+    before, after = records.parameters_before, records.parameters_after
+    if any(_is_finite(before[owner]) and not _is_finite(after[owner]) for owner in moved):
         return "nonfinite"
-    if any(_state_moved(moments, owner) for owner in moved):
+    if any(_state_moved(records, owner) for owner in moved):
         return "state"
-    return "gradient" if any(_along_gradient(moments, owner) for owner in moved) else ""
+    return "gradient" if any(_along_gradient(records, owner) for owner in moved) else ""
 
 
-def _state_moved(moments: Moments, owner: Owner) -> bool:
-    return any(not same(one, other) for one, other in _states(moments, owner))
+def _state_moved(records: OptimizerRecords, owner: Owner) -> bool:
+    return any(not same(one, other) for one, other in _states(records, owner))
 
 
-def _states(moments: Moments, owner: Owner) -> Iterator[tuple[TensorRecord, TensorRecord]]:
+def _states(records: OptimizerRecords, owner: Owner) -> Iterator[tuple[TensorRecord, TensorRecord]]:
     name, slot = owner
     for state in STATES:
         key = (name, f"{slot}.{state}")
-        if key in moments.states_before and key in moments.states_after:
-            yield moments.states_before[key], moments.states_after[key]
+        if key in records.states_before and key in records.states_after:
+            yield records.states_before[key], records.states_after[key]
 
 
-def _along_gradient(moments: Moments, owner: Owner) -> bool:
-    before, after, gradient = moments.before[owner], moments.after[owner], moments.gradients.get(owner)
+def _along_gradient(records: OptimizerRecords, owner: Owner) -> bool:
+    before, after = records.parameters_before[owner], records.parameters_after[owner]
+    gradient = records.gradients.get(owner)
     if gradient is None or not _is_finite(gradient):
         return False
     if before.sketch is None or after.sketch is None or gradient.sketch is None:

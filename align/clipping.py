@@ -85,7 +85,7 @@ def _of_call(
 
 def _is_of_scaled(norm: float, limit: float, scale: float, records: Sequence[TensorRecord]) -> bool:
     """Whether a norm is that of the gradients as backward left them, which were divided by the scale afterwards."""
-    gradients, updates = (_joint_norm(_of(records, phase)) for phase in (Phase.GRADIENT, Phase.UPDATE))
+    gradients, updates = (joint_norm(_of(records, phase)) for phase in (Phase.GRADIENT, Phase.UPDATE))
     whole = math.isclose(norm, gradients, rel_tol=SAME_NORM)
     return whole and math.isclose(updates, limit / scale, rel_tol=SAME_NORM)
 
@@ -94,7 +94,8 @@ def _of(records: Iterable[TensorRecord], phase: Phase) -> list[TensorRecord]:
     return [record for record in records if record.key.phase is phase and record.stats is not None]
 
 
-def _joint_norm(records: Iterable[TensorRecord]) -> float:
+def joint_norm(records: Iterable[TensorRecord]) -> float:
+    """The L2 norm of all elements of several records together."""
     return math.sqrt(sum(record.stats.total_squares for record in records if record.stats is not None))
 
 

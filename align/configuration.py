@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from align.matching.rules import is_root
 from align.pairing import NamePairs
 from align.records import Fact, ModuleInfo, Phase
 
@@ -149,6 +150,6 @@ class Modes:
 
 def _is_main_root(name: str, modules: Mapping[str, ModuleInfo]) -> bool:
     """Whether it is the root whose modules have no prefix: it has children, and none that begins with its name."""
-    if not (name.startswith("<") and name.endswith(">")) or (name in modules and modules[name].leaf):
+    if not is_root(name) or (name in modules and modules[name].leaf):
         return False
     return not any(other.startswith(f"{name}.") for other in modules)

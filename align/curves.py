@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from align.records import TimelineRow
+from align.standard_error import deviations_from_zero
 
 SMALLEST_LOSS = 0.2
 """A difference is never measured against less than this share of the first loss. A small network that learns its digits
@@ -36,8 +36,6 @@ SURE = 4.0
 """The last quarter is biased where its mean difference is larger than this and so many standard errors of it, which
 take the correlation of neighbouring steps into account; not where the loss has fallen below the share of above. The
 largest of the healthy pairs is 0.0004."""
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +78,11 @@ def compare_curves(reference: Sequence[TimelineRow], candidate: Sequence[Timelin
     begin = 0 if not len(near) else int(near[-1]) + 1
     last = relative[-max(len(relative) // LAST_SHARE, 1) :]
     near_zero = float(np.mean(ours[-len(last) :])) < smallest
-    bias = 0.0 if near_zero else float(last.mean())
-    error = _standard_error(last)
     return CurveComparison(
         count=len(common),
         apart=steps[begin] if begin < len(means) else None,
         last=float(means[-1]),
         largest=float(np.abs(means).max()),
-        bias=bias,
-        deviations=bias / error if error else (math.copysign(math.inf, bias) if bias else 0.0),
+        bias=0.0 if near_zero else float(last.mean()),
+        deviations=0.0 if near_zero else deviations_from_zero(last),
     )
-
-
-def _standard_error(values: Values) -> float:
-    """Newey and West's standard error of a mean, with lags up to 4 (n / 100)^(2/9) + 5."""
-    count = len(values)
-    away = values - values.mean()
-    lags = min(count - 1, round(4 * (count / 100) ** (2 / 9)) + 5)
-    variance = float(away @ away) / count
-    for lag in range(1, lags + 1):
-        variance += 2.0 * (1.0 - lag / (lags + 1)) * float(away[lag:] @ away[:-lag]) / count
-    return math.sqrt(max(variance, 0.0) / count)

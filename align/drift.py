@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from align.records import Phase, TensorRecord
+from align.records import Owner, Phase, TensorRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ParameterErrors:
         self._errors: dict[str, dict[str, ParameterError]] = defaultdict(dict)
         self._below: dict[str, tuple[ParameterError, ...]] = {}
         self._any = False
-        self._trained: dict[tuple[str, str], None] = {}
+        self._trained: dict[Owner, None] = {}
         self._roots: dict[str, None] = {}
 
     def learn(self, record: TensorRecord, error: float) -> None:
@@ -46,7 +46,7 @@ class ParameterErrors:
         self._below.clear()
         self._roots[root_of(record.key.name)] = None
         if record.key.phase is Phase.PARAM:
-            self._trained[record.key.name, record.key.slot] = None
+            self._trained[record.key.owner] = None
 
     def learn_roots(self, names: Iterable[str]) -> None:
         """Take the outermost modules whose initial weights are known, be it that they have none."""

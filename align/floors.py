@@ -383,7 +383,7 @@ def _cancelled(noise: float, record: TensorRecord) -> float:
 
 
 def _expect_update(record: TensorRecord, around: Surroundings) -> Expectation:
-    owner = (record.key.name, record.key.slot)
+    owner = record.key.owner
     gradients = around.flow.gradients
     error = max(gradients.errors.get(owner, 0.0), gradients.norm_error)
     return Expectation(
@@ -410,7 +410,7 @@ def _reduced(record: TensorRecord, gradient_norm: float, around: Surroundings) -
 
 
 def _expect_parameter(record: TensorRecord, around: Surroundings) -> Expectation:
-    owner = (record.key.name, record.key.slot)
+    owner = record.key.owner
     flow = around.flow
     error = max(flow.gradients.errors.get(owner, 0.0), flow.updates.get(owner, 0.0))
     # Adam's first step is the sign of the gradient: a benign pair differs by up to 0.7 after it.

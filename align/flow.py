@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from align.ahead import Ahead, CallKey, call_of, caller_of
 from align.pairing import Pair
-from align.records import Phase, TensorRecord
+from align.records import Owner, Phase, TensorRecord
 from align.units import SCRIPT
+from align.value_types import is_floating
 
 LARGEST_AMPLITUDE = 1e30
 """Masks made of a format's smallest number say nothing about the size of what they are added to."""
@@ -71,14 +72,14 @@ class ModuleErrors:
 class Gradients:
     """The errors of all parameter gradients of the step and of their common norm."""
 
-    errors: dict[tuple[str, str], float] = field(default_factory=dict)
-    squares: dict[tuple[str, str], float] = field(default_factory=dict)
+    errors: dict[Owner, float] = field(default_factory=dict)
+    squares: dict[Owner, float] = field(default_factory=dict)
     difference: float = 0.0
     total: float = 0.0
 
     def learn(self, record: TensorRecord, error: float) -> None:
         """Take the error of one gradient; a later micro-step replaces an earlier one."""
-        owner = (record.key.name, record.key.slot)
+        owner = record.key.owner
         before, square = self.squares.get(owner, 0.0), record.stats.total_squares if record.stats is not None else 0.0
         if before:
             self.difference -= self.errors[owner] ** 2 * before
@@ -103,7 +104,7 @@ class Flow:
         self.modules: dict[str, ModuleErrors] = defaultdict(ModuleErrors)
         self.by_widths: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
         self.gradients = Gradients()
-        self.updates: dict[tuple[str, str], float] = {}
+        self.updates: dict[Owner, float] = {}
         self.carried = carried
         self.ahead = Ahead()
         self.loss = 0.0
@@ -193,14 +194,10 @@ def _learn_forward(flow: Flow, pair: Pair, error: float) -> None:
     caller.has_children = True
     caller.children = max(caller.children, error)
     caller.last_child = record.key.name
-    if amplitude(record) and _is_float(record):
+    if amplitude(record) and is_floating(record.dtype):
         caller.sources.append(record)
     if record.numel > 1:
         caller.amplitude = amplitude(record)
-
-
-def _is_float(record: TensorRecord) -> bool:
-    return record.dtype.startswith(("float", "bfloat"))
 
 
 def _learn_input_size(call: CallErrors, record: TensorRecord, ahead: Ahead) -> None:
@@ -209,9 +206,9 @@ def _learn_input_size(call: CallErrors, record: TensorRecord, ahead: Ahead) -> N
     size = amplitude(record)
     if size:
         call.input_rms = max(call.input_rms, record.stats.rms)
-    if not _is_float(record) and (call_of(record), record.hash) not in ahead.hashes:
+    if not is_floating(record.dtype) and (call_of(record), record.hash) not in ahead.hashes:
         call.integers = max(call.integers, size)
-    if _is_float(record):
+    if is_floating(record.dtype):
         call.amplitude = max(call.amplitude, size)
         call.reach = max(call.reach, size)
         if call.main_input is None or record.numel > call.main_input.numel:
@@ -288,7 +285,7 @@ def _learn_gradient(flow: Flow, pair: Pair, error: float) -> None:
 
 
 def _learn_update(flow: Flow, pair: Pair, error: float) -> None:
-    flow.updates[(pair.key.name, pair.key.slot)] = error
+    flow.updates[pair.key.owner] = error
 
 
 def _learn_nothing(flow: Flow, pair: Pair, error: float) -> None:

@@ -16,9 +16,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from align.optimizer_replay import Owner
 from align.pairing import Pair, PairedStep
-from align.records import Comparison, Kind, ModuleInfo, Origin, Phase, Status, TensorRecord
+from align.records import Comparison, Kind, ModuleInfo, Origin, Owner, Phase, Status, TensorRecord
 from align.units import SCRIPT
 from align.walk import StepResult, Suspect
 
@@ -85,7 +84,7 @@ def find_gap(
         return None
     if any(pair.key.phase in SHARDED for pair in paired.shards):
         return None
-    held = {_owner(pair.reference) for pair in paired.pairs if pair.key.phase is Phase.PARAM}
+    held = {pair.reference.key.owner for pair in paired.pairs if pair.key.phase is Phase.PARAM}
     search = _Search(
         paired, result, {ours: theirs for ours, theirs in partner.items() if one_rank or ours in held}, modules
     )
@@ -150,11 +149,11 @@ class _Search:
         self.unpaired = tuple(list(self._unpaired(side)) for side in (0, 1))
         self.micros = {pair.key.micro for pair in paired.pairs if pair.key.phase is Phase.GRADIENT}
         self.has = {
-            phase: {_owner(pair.reference) for pair in paired.pairs if pair.key.phase is phase} for phase in GRADIENTS
+            phase: {pair.reference.key.owner for pair in paired.pairs if pair.key.phase is phase} for phase in GRADIENTS
         }
         self.taken = [{each.owner for each in lost if each.record.key.phase is Phase.UPDATE} for lost in self.unpaired]
         self.differ = {
-            (each.key.phase, _owner(each.reference)) for each in result.comparisons if each.status in DIFFERENT
+            (each.key.phase, each.reference.key.owner) for each in result.comparisons if each.status in DIFFERENT
         }
         self.called = {pair.key.name for pair in paired.pairs if pair.key.phase is Phase.FORWARD}
         self.empty = {
@@ -190,7 +189,7 @@ class _Search:
         ordered = sorted(lost, key=lambda each: (-places[each.owner], each.record.order))
         first = ordered[0]
         same = {
-            _owner(pair.reference)
+            pair.reference.key.owner
             for pair in self.paired.pairs
             if pair.key.phase is phase and (pair.key.micro == micro or phase is Phase.UPDATE)
         }
@@ -219,7 +218,7 @@ class _Search:
         for record in self.paired.unpaired[side]:
             if record.key.phase not in GRADIENTS:
                 continue
-            owner = _owner(record) if side == 0 else self.back.get(_owner(record))
+            owner = record.key.owner if side == 0 else self.back.get(record.key.owner)
             if owner is None or owner not in self.partner:
                 continue
             place = (record.key.micro, 0) if side == 0 else self.paired.shifts.place(record.key, owner[0])
@@ -313,10 +312,6 @@ def _outermost(name: str, unreached: Collection[str]) -> str:
 
 def _of(pair: Pair, side: int) -> TensorRecord:
     return (pair.reference, pair.candidate)[side]
-
-
-def _owner(record: TensorRecord) -> Owner:
-    return record.key.name, record.key.slot
 
 
 def _last_calls(comparisons: Iterable[Comparison], micro: int) -> dict[str, int]:

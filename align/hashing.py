@@ -58,7 +58,7 @@ class BlockHash:
             last = np.zeros(_WORD, dtype=np.uint8)
             last[: self._left.size - whole] = self._left[whole:]
             self._add_words(last)
-        return int(_mix(self._total ^ _mix(np.array([self._size + _GOLDEN], dtype=np.uint64)))[0])
+        return int(mix(self._total ^ mix(np.array([self._size + _GOLDEN], dtype=np.uint64)))[0])
 
     def _add_words(self, data: NDArray[np.uint8]) -> None:
         words = data.view("<u8").reshape(1, -1)
@@ -66,7 +66,7 @@ class BlockHash:
         for start in range(0, words.size, BLOCK_WORDS):
             self._blocks += 1
             block = _block(words[:, start : start + BLOCK_WORDS], scratch)
-            self._total = self._total + _mix(block ^ _mix(np.array([self._blocks], dtype=np.uint64)))
+            self._total = self._total + mix(block ^ mix(np.array([self._blocks], dtype=np.uint64)))
 
 
 def row_hashes(array: NDArray[Any]) -> NDArray[np.uint64]:
@@ -101,8 +101,8 @@ def _hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
     total = np.zeros(count, dtype=np.uint64)
     if blocks:
         numbers = np.arange(1, len(blocks) + 1, dtype=np.uint64)
-        total = _mix(np.stack(blocks, axis=1) ^ _mix(numbers)).sum(axis=1, dtype=np.uint64)
-    return _mix(total ^ _mix(np.array([size + _GOLDEN], dtype=np.uint64)))
+        total = mix(np.stack(blocks, axis=1) ^ mix(numbers)).sum(axis=1, dtype=np.uint64)
+    return mix(total ^ mix(np.array([size + _GOLDEN], dtype=np.uint64)))
 
 
 def _block(words: NDArray[np.uint64], scratch: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -120,12 +120,18 @@ def _block(words: NDArray[np.uint64], scratch: NDArray[np.uint64]) -> NDArray[np
 
 @lru_cache(maxsize=1)
 def _weights() -> NDArray[np.uint64]:
-    """One odd weight a position, from the splitmix64 sequence."""
-    odd: NDArray[np.uint64] = _mix(np.arange(1, BLOCK_WORDS + 1, dtype=np.uint64) * np.uint64(_GOLDEN)) | np.uint64(1)
+    """One for each position of a block."""
+    return odd_weights(0, BLOCK_WORDS)
+
+
+def odd_weights(start: int, length: int) -> NDArray[np.uint64]:
+    """One odd weight for each of `length` positions from `start` on, from the splitmix64 sequence."""
+    mixed = mix(np.arange(start + 1, start + length + 1, dtype=np.uint64) * np.uint64(_GOLDEN))
+    odd: NDArray[np.uint64] = mixed | np.uint64(1)
     return odd
 
 
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finalizer of splitmix64: every bit of the input reaches every bit of the output."""
     values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

@@ -13,8 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from align.optimizer_replay import Owner
-from align.records import FactValue
+from align.records import FactValue, Owner
 
 METHOD = frozenset(
     ("lr", "betas", "eps", "weight_decay", "momentum", "dampening", "nesterov", "amsgrad", "maximize", "alpha", "rho",

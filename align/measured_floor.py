@@ -23,6 +23,7 @@ from align.floor_checks import (
     names_of,
     precision_apart,
 )
+from align.loss_scales import loss_scale_of
 from align.matching.calls import NO_SHIFTS
 from align.pairing import NamePairs, Pair, PairedStep, is_walked, pair_names, pair_records
 from align.records import INIT_STEP, Comparison, RunInfo, Status, TensorRecord, TimelineRow
@@ -193,7 +194,7 @@ def _floor_file(
         str(floor.path),
         floor_method(floor.run),
         {step: {pair.reference.order: pair for pair in each.pairs} for step, each in everything.items()},
-        {step: _loss_scale(ours.get(step)) / _loss_scale(others.get(step)) for step in steps},
+        {step: loss_scale_of(ours.get(step)) / loss_scale_of(others.get(step)) for step in steps},
         _first_after_a_skip(ours, others),
     )
 
@@ -220,10 +221,6 @@ def floor_method(run: RunInfo) -> str:
     unit = perturbed.get("unit")
     by = say(" by +-2^{}", round(math.log2(unit))) if isinstance(unit, float) and unit > 0.0 else ""
     return say("reference perturbed{} (seed {})", by, perturbed.get("seed"))
-
-
-def _loss_scale(row: TimelineRow | None) -> float:
-    return row.loss_scale if row is not None and math.isfinite(row.loss_scale) and row.loss_scale > 0.0 else 1.0
 
 
 def _first_after_a_skip(ours: Mapping[int, TimelineRow], theirs: Mapping[int, TimelineRow]) -> int | None:

@@ -140,7 +140,7 @@ def _may_be(record: TensorRecord, each: Comparison) -> bool:
     key, other = record.key, each.key
     if key.phase in PARAMETERS:
         values = other.phase in {Phase.INIT, Phase.PARAM}
-        if (other.name, other.slot) != (key.name, key.slot) or (values and other.step not in {key.step - 1, -1}):
+        if other.owner != key.owner or (values and other.step not in {key.step - 1, -1}):
             return False
         earlier = (other.step, other.micro) < (key.step, key.micro)
         return earlier and (values or (other.phase is key.phase and each.status in AGREEING))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from align import wording
 from align.optimizer_formulas import EPS_INSIDE
-from align.optimizer_replay import Explanation, FormulaError, Group, OptimizerRecords, as_it_is, groups_of, replay
+from align.optimizer_records import OptimizerRecords
+from align.optimizer_replay import Explanation, FormulaError, Group, as_it_is, groups_of, replay
 from align.records import FactValue
 from align.sentences import say
 
@@ -71,6 +72,11 @@ def _with_rate(factor: float) -> Callable[[Group], Group]:
         return {**group, RATE: float(rate) * factor} if isinstance(rate, (int, float)) else as_it_is(group)
 
     return settings_of
+
+
+def what_differs(error: FormulaError) -> str:
+    """What does not follow from the settings: the update of a parameter, or one of its states."""
+    return "the update" if error.what == "update" else say("the state {}", error.what)
 
 
 def told(found: Explanation | None) -> str:

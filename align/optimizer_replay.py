@@ -9,9 +9,9 @@ devices the errors of healthy runs stayed below 0.04 of what is allowed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from align import optimizer_formulas, sketch
 from align.fp16_range import FLOAT16, QUANTUM
 from align.optimizer_formulas import Settings
-from align.records import Fact, FactValue, Phase, TensorRecord
+from align.optimizer_records import OptimizerRecords
+from align.records import Fact, FactValue, Owner, Phase, TensorRecord
 from align.tolerance import PRECISIONS
 
 ALLOWED = 1e-4
@@ -51,7 +52,6 @@ KNOWN_KINDS = (*ADAM, SGD, RMSPROP, ADAGRAD)
 CORRECTS_BIAS = "correct_bias"
 """False in the AdamW that older versions of transformers have, where their users want BERT's."""
 
-Owner = tuple[str, str]
 Values = NDArray[np.float64]
 
 
@@ -74,17 +74,6 @@ class Replayed:
     """What was replayed of one run in one step, in the order of its parameters."""
 
     tensors: tuple[FormulaError, ...] = ()
-
-
-class OptimizerRecords(NamedTuple):
-    """The records of one run around one step, by owner, and what its optimizers were set to."""
-
-    parameters_before: Mapping[Owner, TensorRecord]
-    parameters_after: Mapping[Owner, TensorRecord]
-    gradients: Mapping[Owner, TensorRecord]
-    states_before: Mapping[Owner, TensorRecord]
-    states_after: Mapping[Owner, TensorRecord]
-    facts: Sequence[Fact]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from align import wording
-from align.applied_skips import AppliedSkip, Moments, applied_skip, stood_still
+from align.applied_skips import AppliedSkip, applied_skip, stood_still
 from align.capture_file import Capture
 from align.drift import ParameterErrors, root_of
 from align.equality import Answer, Equality, judge_equality
@@ -17,10 +17,12 @@ from align.flow import Flow
 from align.gradient_gaps import GradientGap, find_gap, laid_on_gap
 from align.hyperparameters import SettingsCheck, compare_settings
 from align.judging import Judging
+from align.loss_scales import loss_scale_of
 from align.optimizer_explanation import explained
-from align.optimizer_replay import FormulaCheck, OptimizerRecords, Owner, compare_replays, groups_of, replay
-from align.pairing import PairedStep
-from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Phase, Status, TensorRecord, TimelineRow
+from align.optimizer_records import OptimizerRecords, by_owner, states_after, states_before
+from align.optimizer_replay import FormulaCheck, compare_replays, groups_of, replay
+from align.pairing import Pair, PairedStep
+from align.records import Comparison, Fact, Kind, ModuleInfo, Origin, Owner, Phase, Status, TensorRecord, TimelineRow
 from align.sentences import say
 from align.state_differences import state_differences
 from align.tolerance import is_float
@@ -38,9 +40,6 @@ from align.updates import (
 )
 from align.value_reader import ValueReader
 from align.walk import StepFacts, StepResult, StepWalk, Suspect, equality_comparison, learn_parameters
-
-BEFORE = ".before"
-"""Ends the slot of a state that a step began with, where the step before was not captured."""
 
 CLOSURE_OPTIMIZER = "LBFGS"
 """Evaluates its closure several times in one step and moves the parameters between."""
@@ -76,7 +75,7 @@ class Progress:
         self.underflow_gaps: list[UnderflowGap] = []
         self.applied_skips: list[tuple[AppliedSkip, bool]] = []
         # The candidate's parameter or buffer for each of the reference.
-        self._parameter_partners = {_owner(found.pair.reference): _owner(found.pair.candidate) for found in initial}
+        self._parameter_partners = {found.pair.reference.key.owner: found.pair.candidate.key.owner for found in initial}
         self.last_aside = PairedStep(-1, ())
         self._partner: dict[Owner, Owner] = {}
         self.unknown_weights: dict[str, int] = {}
@@ -119,7 +118,9 @@ class Progress:
     def _with_gap(self, paired: PairedStep, result: StepResult) -> StepResult:
         """The step with gradients of parameters that only one run made, where they part the runs."""
         self._parameter_partners.update(
-            (_owner(pair.reference), _owner(pair.candidate)) for pair in paired.pairs if pair.key.phase is Phase.PARAM
+            (pair.reference.key.owner, pair.candidate.key.owner)
+            for pair in paired.pairs
+            if pair.key.phase is Phase.PARAM
         )
         rows = [rows[paired.step] for rows in self.timelines if paired.step in rows]
         if self.first is not None or any(row.skipped or row.nonfinite for row in rows):
@@ -135,7 +136,7 @@ class Progress:
         ours, theirs = (rows.get(paired.step) for rows in self.timelines)
         if self.first is not None or any(row is not None and (row.skipped or row.nonfinite) for row in (ours, theirs)):
             return result
-        gap = find_underflow(paired, result, (_loss_scale(ours), _loss_scale(theirs)))
+        gap = find_underflow(paired, result, (loss_scale_of(ours), loss_scale_of(theirs)))
         if gap is None:
             return result
         self.underflow_gaps.append(gap)
@@ -143,30 +144,13 @@ class Progress:
 
     def _applied_skip(self, result: StepResult, aside: PairedStep, facts_of: FactsOfBoth) -> Owner | None:
         """The first parameter, by the reference's name, that one run moved in a step that both should have skipped."""
-        in_a_row = self.last is not None and self.last.step == result.step - 1
-        before = self._parameters_before(result.step)
-        ours, theirs = (
-            Moments(
-                result.step,
-                _by_owner((pair.reference, pair.candidate)[side] for pair in before.values()),
-                _of_side(result, Phase.PARAM, side),
-                _states(self.last_aside if in_a_row else aside, side, "" if in_a_row else BEFORE),
-                _states(aside, side, ""),
-                _of_side(result, Phase.UPDATE, side),
-                facts_of[side],
-            )
-            for side in (0, 1)
-        )
-        for moments, other, by_candidate in ((theirs, ours, True), (ours, theirs, False)):
-            found = applied_skip(moments) if stood_still(other) else None
+        ours, theirs = self._around(result, aside, facts_of)
+        for records, other, by_candidate in ((theirs, ours, True), (ours, theirs, False)):
+            found = applied_skip(result.step, records) if stood_still(other) else None
             if found is not None:
                 self.applied_skips.append((found, by_candidate))
-                names = {
-                    _owner((each.reference, each.candidate)[by_candidate]): _owner(each.reference)
-                    for each in result.comparisons
-                    if each.key.phase is Phase.PARAM
-                }
-                return names.get(found.moved[0])
+                names = {other: owner for owner, other in _partners(result).items()} if by_candidate else {}
+                return names.get(found.moved[0], found.moved[0])
         return None
 
     def _begins_otherwise(self, result: StepResult, aside: PairedStep, facts_of: FactsOfBoth) -> Owner | None:
@@ -185,12 +169,8 @@ class Progress:
         ours, theirs = (rows.get(result.step) for rows in self.timelines)
         if other_formula(differing_optimizers(ours, theirs)):
             return None
-        partner = {
-            _owner(each.reference): _owner(each.candidate)
-            for each in result.comparisons
-            if each.key.phase is Phase.PARAM
-        } or self._parameter_partners
-        updated = {_owner(each.reference) for each in result.comparisons if each.key.phase is Phase.UPDATE}
+        partner = _partners(result) or self._parameter_partners
+        updated = {each.reference.key.owner for each in result.comparisons if each.key.phase is Phase.UPDATE}
         found = compare_settings(result.step, groups_of(facts_of[0]), groups_of(facts_of[1]), partner, updated or None)
         if not found.compared:
             return None
@@ -203,30 +183,34 @@ class Progress:
         """Whether one run updates other than its own settings say, and the other does not."""
         if moving or any(rows[result.step].skipped for rows in self.timelines if result.step in rows):
             return False
-        in_a_row = self.last is not None and self.last.step == result.step - 1
-        before = self._parameters_before(result.step)
-        sides = [
-            OptimizerRecords(
-                _by_owner((before_pair.reference, before_pair.candidate)[side] for before_pair in before.values()),
-                _of_side(result, Phase.PARAM, side),
-                _of_side(result, Phase.UPDATE, side),
-                _states(self.last_aside if in_a_row else aside, side, "" if in_a_row else BEFORE),
-                _states(aside, side, ""),
-                facts_of[side],
-            )
-            for side in (0, 1)
-        ]
-        partner = {
-            _owner(each.reference): _owner(each.candidate)
-            for each in result.comparisons
-            if each.key.phase is Phase.PARAM
-        }
+        sides, partner = self._around(result, aside, facts_of), _partners(result)
         found = compare_replays(result.step, replay(sides[0]), replay(sides[1]), partner)
         if found is not None:
             found = replace(found, explanation=explained(sides[found.candidate], found.errors))
             self.formula_checks.append(found)
             self._partner = {theirs: ours for ours, theirs in partner.items()} if found.candidate else {}
         return found is not None
+
+    def _around(
+        self, result: StepResult, aside: PairedStep, facts_of: FactsOfBoth
+    ) -> tuple[OptimizerRecords, OptimizerRecords]:
+        """What is known of both optimizers around a step."""
+        before = self._parameters_before(result.step).values()
+        in_a_row = self.last is not None and self.last.step == result.step - 1
+        ours, theirs = (
+            OptimizerRecords(
+                by_owner(_of_side(before, side)),
+                by_owner(_of_side(_of_phase(result, Phase.PARAM), side)),
+                by_owner(_of_side(_of_phase(result, Phase.UPDATE), side)),
+                states_after(_of_side(self.last_aside.pairs, side))
+                if in_a_row
+                else states_before(_of_side(aside.pairs, side)),
+                states_after(_of_side(aside.pairs, side)),
+                facts_of[side],
+            )
+            for side in (0, 1)
+        )
+        return ours, theirs
 
     def _first_owner(self) -> Owner:
         """The first parameter that left its settings, by the reference's name."""
@@ -256,7 +240,7 @@ class Progress:
             return parameters_of(self.initial_comparisons)
         if self.last is None or self.last.step != step - 1:
             return {}
-        return parameters_of(_parameter_comparisons(self.last))
+        return parameters_of(_of_phase(self.last, Phase.PARAM))
 
     def _learn_entering_parameters(self, paired: PairedStep) -> None:
         """Take the parameters at the begin of a step from the step before, else from the step itself."""
@@ -265,7 +249,7 @@ class Progress:
                 # What is called now and has no initial weights has none.
                 self.parameters.learn_roots(pair.key.name for pair in paired.pairs if pair.key.phase is Phase.FORWARD)
             return
-        before = [] if self.last is None else _parameter_comparisons(self.last)
+        before = [] if self.last is None else _of_phase(self.last, Phase.PARAM)
         if before and self.last is not None and self.last.step == paired.step - 1:
             self.parameters.known = True
             learn_parameters(self.parameters, before)
@@ -328,7 +312,7 @@ class Progress:
 
     def _facts(self, step: int) -> StepFacts:
         ours, theirs = (rows.get(step) for rows in self.timelines)
-        scales = [_loss_scale(row) for row in (ours, theirs)]
+        scales = [loss_scale_of(row) for row in (ours, theirs)]
         return StepFacts(
             scale=scales[0] / scales[1],
             scaled=any(row is not None and not math.isnan(row.loss_scale) for row in (ours, theirs)),
@@ -338,12 +322,6 @@ class Progress:
         )
 
 
-def _loss_scale(row: TimelineRow | None) -> float:
-    if row is None or not math.isfinite(row.loss_scale) or row.loss_scale <= 0.0:
-        return 1.0
-    return row.loss_scale
-
-
 def _clipping(row: TimelineRow | None) -> float:
     """The factor that clipping by a global norm left of the gradients."""
     if row is None or not (math.isfinite(row.clip_norm) and math.isfinite(row.clip_limit) and row.clip_norm > 0.0):
@@ -351,31 +329,17 @@ def _clipping(row: TimelineRow | None) -> float:
     return min(1.0, row.clip_limit / row.clip_norm)
 
 
-def _owner(record: TensorRecord) -> Owner:
-    return record.key.name, record.key.slot
+def _of_side(pairs: Iterable[Pair | Comparison], side: int) -> Iterator[TensorRecord]:
+    return ((pair.reference, pair.candidate)[side] for pair in pairs)
 
 
-def _by_owner(records: Iterable[TensorRecord]) -> dict[Owner, TensorRecord]:
-    return {_owner(record): record for record in records}
+def _partners(result: StepResult) -> dict[Owner, Owner]:
+    """The candidate's parameter for each of the reference that a step has."""
+    return {each.reference.key.owner: each.candidate.key.owner for each in _of_phase(result, Phase.PARAM)}
 
 
-def _of_side(result: StepResult, phase: Phase, side: int) -> dict[Owner, TensorRecord]:
-    return _by_owner((each.reference, each.candidate)[side] for each in result.comparisons if each.key.phase is phase)
-
-
-def _states(aside: PairedStep, side: int, suffix: str) -> dict[Owner, TensorRecord]:
-    """The states of the optimizers after a step, or with the suffix `.before` those that it began with."""
-    found = {}
-    for pair in aside.pairs:
-        record = (pair.reference, pair.candidate)[side]
-        name, slot = _owner(record)
-        if record.key.phase is Phase.OPTIMIZER and slot.endswith(BEFORE) == bool(suffix):
-            found[name, slot.removesuffix(suffix) if suffix else slot] = record
-    return found
-
-
-def _parameter_comparisons(result: StepResult) -> list[Comparison]:
-    return [comparison for comparison in result.comparisons if comparison.key.phase is Phase.PARAM]
+def _of_phase(result: StepResult, phase: Phase) -> list[Comparison]:
+    return [comparison for comparison in result.comparisons if comparison.key.phase is phase]
 
 
 def _first_unequal(initial: Sequence[Equality]) -> Suspect | None:

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from align import sketch
+from align.dropped import of_one_rate, zero_share
 from align.records import ModuleInfo, Phase, TensorRecord
 from align.tolerance import FLOAT32, PRECISIONS, coarsest, limit
 
 AGAIN = ".recomputed"
 """Ends the slot of what was computed again."""
-
-SAME_ZEROS = 5.0
-"""The zeros of two masks of one rate differ by less than so many standard deviations."""
 
 RANDOM = ("Dropout", "DropPath", "DropBlock", "StochasticDepth")
 """Parts of the names of classes that draw."""
@@ -79,7 +77,7 @@ def check_recomputing(
         floor = max(_unit(known, again, modules.get(again.key.name)), inherited)
         cause = _cause(known, again, error, floor, modules.get(again.key.name))
         if cause:
-            differing.append(Repetition(known, again, cause, error, (_zeros(known), _zeros(again))))
+            differing.append(Repetition(known, again, cause, error, (zero_share(known), zero_share(again))))
         elif error is not None:
             inherited = max(inherited, error)
     return Recomputing(step, compared, equal, tuple(differing))
@@ -129,13 +127,7 @@ def _draws(module: ModuleInfo) -> bool:
 
 def _of_zeros(first: TensorRecord, again: TensorRecord) -> str:
     """What two outputs of one dropout say of each other."""
-    shares = _zeros(first), _zeros(again)
-    mean = sum(shares) / 2
-    deviation = math.sqrt(max(2 * mean * (1 - mean), 0.0) / max(first.numel, 1))
-    if min(shares) > 0.0 and abs(shares[0] - shares[1]) <= SAME_ZEROS * deviation:
+    shares = zero_share(first), zero_share(again)
+    if of_one_rate(shares, first.numel):
         return "mask"
     return "rate" if min(shares) == 0.0 < max(shares) else "value"
-
-
-def _zeros(record: TensorRecord) -> float:
-    return record.stats.zeros / record.numel if record.stats is not None and record.numel else 0.0

@@ -134,6 +134,10 @@ class Status(Word):
     NOT_JUDGED = "not judged"
 
 
+Owner: TypeAlias = tuple[str, str]
+"""The module that owns a parameter, and its local name; of a state, a gradient or an output its slot."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorKey:
     """The name of one tensor at one point of a run; two runs are paired by it."""
@@ -150,6 +154,11 @@ class TensorKey:
         micro = f", micro {self.micro}" if self.micro else ""
         call = f", call {self.call}" if self.call else ""
         return f"{place}{micro}, {self.phase}: {self.name} {self.slot}{call}"
+
+    @property
+    def owner(self) -> Owner:
+        """The module and the slot."""
+        return self.name, self.slot
 
 
 FactValue: TypeAlias = float | int | bool | str | None

@@ -18,18 +18,9 @@ from align.comparison import Walk
 from align.drift import ParameterErrors
 from align.expectation import Expectation, Surroundings
 from align.flow import Flow, is_output
+from align.optimizer_records import by_owner
 from align.pairing import Pair
-from align.records import (
-    INIT_STEP,
-    Aspect,
-    Comparison,
-    Kind,
-    Origin,
-    Phase,
-    Status,
-    TensorKey,
-    TensorRecord,
-)
+from align.records import INIT_STEP, Aspect, Comparison, Kind, Origin, Owner, Phase, Status, TensorKey, TensorRecord
 from align.replay_errors import LocalError, change_error, is_mask, local_error
 from align.replay_rule import Format, Ruling, rule, work_of
 from align.replay_summary import Replayed, check_replay, counts, notes, replayed_in, resolution
@@ -90,7 +81,7 @@ class _Judge:
         self.drawn: set[str] = set()
         self._known: tuple[dict[int, LocalError | None], dict[int, LocalError | None]] = ({}, {})
         self._replays: list[dict[TensorKey, TensorRecord]] = []
-        self._before: list[dict[tuple[str, str], TensorRecord]] = []
+        self._before: list[dict[Owner, TensorRecord]] = []
 
     def step(self, result: StepResult) -> StepResult:
         """Judge all pairs of a step, each by itself."""
@@ -175,7 +166,7 @@ class _Judge:
         captured, replayed = files.capture.value_source(record), files.replay.value_source(pair.reference)
         scale = self._scales[side].get(record.key.step, 1.0) if record.key.phase in nonfinite.SCALED_PHASES else 1.0
         kept = KeptPair(replayed, captured, scale)
-        start = self._before[side].get((record.key.name, record.key.slot)) if record.key.phase is Phase.PARAM else None
+        start = self._before[side].get(record.key.owner) if record.key.phase is Phase.PARAM else None
         if start is not None and start.has_values and start.shape == record.shape:
             change = KeptPair(files.capture.value_source(start), replayed)
             return change_error(self._reader, kept, change)
@@ -266,13 +257,13 @@ class _Judge:
         return Suspect(comparison, kind, origin, expected.owner, expected.sibling, argument or expected.argument)
 
 
-def _parameters_before(capture: Capture, step: int) -> dict[tuple[str, str], TensorRecord]:
+def _parameters_before(capture: Capture, step: int) -> dict[Owner, TensorRecord]:
     """The parameters at the begin of a step, as a capture has them; empty where it does not."""
     earlier = step - 1
     known = capture.has_init if earlier == INIT_STEP else earlier in capture.steps
     records = capture.records(earlier) if known else []
     phases = {Phase.INIT, Phase.PARAM}
-    return {(record.key.name, record.key.slot): record for record in records if record.key.phase in phases}
+    return by_owner(record for record in records if record.key.phase in phases)
 
 
 def _comparison(local: Pair, errors: LocalError, ruling: Ruling, unit: float) -> Comparison:

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from align import metrics
-from align.optimizer_replay import Owner
+from align.optimizer_records import BEFORE
 from align.pairing import Pair, PairedStep
-from align.records import Fact, Phase, TensorRecord, Word
-
-BEFORE = ".before"
-"""Ends the slot of a state that a step began with, where the step before was not captured."""
+from align.records import Fact, Owner, Phase, TensorRecord, Word
 
 STEP = ".step"
 """Ends the slot of the number of updates."""

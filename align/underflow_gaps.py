@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from align.fp16_range import FADING, FLOAT16, QUANTUM, STARVED, error_of, is_zero, size_of
 from align.pairing import Pair, PairedStep
-from align.records import Comparison, Kind, Origin, Phase, Status, TensorRecord
+from align.records import Comparison, Kind, Origin, Owner, Phase, Status, TensorRecord
 from align.tolerance import is_float
 from align.walk import StepResult, Suspect
 
@@ -20,8 +20,6 @@ AS_SMALL = 16.0
 
 ERROR_SHARE = 0.2
 """The share of the parameters whose gradients are made of starved ones (numerics: zeros above 20 % harm)."""
-
-Owner = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +93,7 @@ def _of_side(paired: PairedStep, result: StepResult, scales: tuple[float, float]
         result.step,
         side == 1,
         Suspect(place, Kind.VALUE, Origin.LOSS, first.key.name, scale=scales[0] / scales[1]),
-        tuple((pair.key.name, pair.key.slot) for pair in lost),
+        tuple(pair.key.owner for pair in lost),
         len(gradients),
         starved / total if total else 0.0,
         (shares[0], shares[1]),

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from align import sketch
 from align.pairing import Pair
-from align.records import Comparison, Kind, Origin, Phase, Status, TensorRecord, TimelineRow
+from align.records import Comparison, Kind, Origin, Owner, Phase, Status, TensorRecord, TimelineRow
 from align.walk import StepResult, Suspect
 
 SAME_RATE = 1e-6
@@ -63,7 +63,7 @@ TORCH_OPTIMIZERS = frozenset(
 )  # fmt: skip
 """Classes of torch whose formulas are known to differ. Fused and other classes may compute the formula of these."""
 
-Parameters: TypeAlias = Mapping[tuple[str, str], Pair]
+Parameters: TypeAlias = Mapping[Owner, Pair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class UpdateCheck:
     gradient_error: float
     decay: float = 0.0
     decay_deviations: float = 0.0
-    owner: tuple[str, str] | None = None
+    owner: Owner | None = None
     own_ratio: float = 1.0
 
     @property
@@ -112,7 +112,7 @@ class UpdateCheck:
 class _Update(NamedTuple):
     """The sketches of one parameter and its updates, with the relative difference and the norm of its gradients."""
 
-    owner: tuple[str, str]
+    owner: Owner
     parameter: NDArray[np.float64]
     ours: NDArray[np.float64]
     theirs: NDArray[np.float64]
@@ -146,7 +146,7 @@ def other_formula(optimizers: tuple[str, str] | None) -> bool:
 
 def parameters_of(comparisons: Iterable[Comparison]) -> Parameters:
     """The last pair of each parameter, by module and name."""
-    return {(each.key.name, each.key.slot): Pair(each.reference, each.candidate) for each in comparisons}
+    return {each.key.owner: Pair(each.reference, each.candidate) for each in comparisons}
 
 
 def check_update(before: Parameters, result: StepResult, learning_rate: float) -> UpdateCheck | None:
@@ -170,7 +170,7 @@ def check_update(before: Parameters, result: StepResult, learning_rate: float) -
     )
 
 
-def _of_other_size(updates: Sequence[_Update]) -> Iterator[tuple[tuple[str, str], float]]:
+def _of_other_size(updates: Sequence[_Update]) -> Iterator[tuple[Owner, float]]:
     """The parameters whose updates differ in size by more than their gradients and the sketches can make them."""
     for update in updates:
         ours, theirs = float(np.linalg.norm(update.ours)), float(np.linalg.norm(update.theirs))
@@ -200,15 +200,13 @@ def _decay(updates: Sequence[_Update], learning_rate: float) -> tuple[float, flo
     return (0.0, 0.0) if small else (decay, abs(along) / math.sqrt(variance))
 
 
-def laid_on_the_optimizer(
-    result: StepResult, owner: tuple[str, str] | None = None, *, even_equal: bool = False
-) -> StepResult:
+def laid_on_the_optimizer(result: StepResult, owner: Owner | None = None, *, even_equal: bool = False) -> StepResult:
     """Where all agrees but the optimizer, the runs part in the parameters after the step, first in the owner's.
 
     Settings that differ may leave the parameters of a step as they are (momentum in the first): `even_equal`.
     """
     for place, comparison in enumerate(result.comparisons):
-        if owner is not None and (comparison.key.name, comparison.key.slot) != owner:
+        if owner is not None and comparison.key.owner != owner:
             continue
         if comparison.key.phase is Phase.PARAM and (even_equal or comparison.status is not Status.EQUAL):
             parted = replace(comparison, status=Status.ORIGIN)
@@ -247,11 +245,11 @@ def _updates(before: Parameters, result: StepResult) -> Iterator[_Update]:
             )
 
 
-def _gradients(comparisons: Iterable[Comparison]) -> dict[tuple[str, str], Comparison]:
+def _gradients(comparisons: Iterable[Comparison]) -> dict[Owner, Comparison]:
     """The gradients that the optimizer took, else those after backward, where they agree on both sides."""
-    found: dict[tuple[str, str], Comparison] = {}
+    found: dict[Owner, Comparison] = {}
     for each in comparisons:
-        name = (each.key.name, each.key.slot)
+        name = each.key.owner
         if each.key.phase is Phase.UPDATE or (each.key.phase is Phase.GRADIENT and not _is_update(found.get(name))):
             found[name] = each
     return {name: each for name, each in found.items() if _agrees(each)}

@@ -35,6 +35,11 @@ BIT_FLOATS = {
 """Kept as unsigned integers in memory and as true floats in the file, so that other tools show numbers."""
 
 
+def is_floating(dtype: str) -> bool:
+    """Whether a torch dtype is a real floating one, of any width."""
+    return dtype.startswith(("float", "bfloat"))
+
+
 def storage_dtype(dtype: str) -> np.dtype[Any] | None:
     """The numpy dtype that holds the bits of a torch dtype, None where the array itself decides."""
     if dtype in BIT_FLOATS:

@@ -18,6 +18,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from align.hooks.npu_flags import READER_ERRORS
+from align.hooks.replacements import Replacements
 from align.hooks.warned import WarnedOperators
 
 KEY = "PrivateUse1"
@@ -164,14 +165,13 @@ def _inputs(op: Any) -> list[tuple[str, str]]:
 def _entered(mode: TorchDispatchMode) -> Iterator[None]:
     """Enter a mode and take it off again, also where the code inside left a mode of its own on top."""
     mode.__enter__()
-    shields = [(owner, name, getattr(owner, name)) for owner, name in _engine()]
-    for owner, name, original in shields:
-        setattr(owner, name, _without(mode, original))
+    shields = Replacements()
+    for name in _engine():
+        shields.put(torch.autograd, name, _without(mode, getattr(torch.autograd, name)))
     try:
         yield
     finally:
-        for owner, name, original in shields:
-            setattr(owner, name, original)
+        shields.put_back()
         above = _lift(mode)
         if above is not None or not torch._C._len_torch_dispatch_stack():
             _push_mode(mode)  # so that its own exit takes it off
@@ -179,10 +179,9 @@ def _entered(mode: TorchDispatchMode) -> Iterator[None]:
         _lay_back(above or [])
 
 
-def _engine() -> list[tuple[Any, str]]:
+def _engine() -> tuple[str, ...]:
     """What starts the autograd engine: from torch 2.3 on both of torch.autograd's functions go through one."""
-    names = ("_engine_run_backward",) if hasattr(torch.autograd, "_engine_run_backward") else ("grad", "backward")
-    return [(torch.autograd, name) for name in names]
+    return ("_engine_run_backward",) if hasattr(torch.autograd, "_engine_run_backward") else ("grad", "backward")
 
 
 def _without(mode: TorchDispatchMode, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from torch.jit import _builtins
 from torch.nn import functional
 
+from align.hooks.replacements import Replacements
+
 DROPPED_PATHS = ("DropPath", "StochasticDepth", "DropBlock2d", "DropBlock3d")
 """How the names of module classes end that drop whole branches or blocks at random, in timm, torchvision,
 transformers and those who copied from them. A module of such a name that has parameters or children computes as well,
@@ -40,49 +42,40 @@ class NoDropout:
     """While installed, no dropout drops anything; what imported one of the functions then drops again afterwards."""
 
     def __init__(self) -> None:
-        self._replaced: list[tuple[Any, str, Any]] = []
+        self._replaced = Replacements()
         self._compiled: list[Callable[..., Any]] = []
 
     def install(self) -> None:
         """Replace every function that drops at random."""
         for name in FUNCTIONS:
-            self._replace(functional, name, _let_through(getattr(functional, name)))
+            self._replaced.put(functional, name, _let_through(getattr(functional, name)))
         for name in OPERATORS:
-            self._replace(torch, name, _let_through_operator(getattr(torch, name)))
-            self._replace(torch, f"{name}_", _let_through_in_place(getattr(torch, f"{name}_")))
-        self._replace(torch, "native_dropout", self._without_training(torch.native_dropout))
-        self._replace(
+            self._replaced.put(torch, name, _let_through_operator(getattr(torch, name)))
+            self._replaced.put(torch, f"{name}_", _let_through_in_place(getattr(torch, f"{name}_")))
+        self._replaced.put(torch, "native_dropout", self._without_training(torch.native_dropout))
+        self._replaced.put(
             functional,
             "scaled_dot_product_attention",
             self._with_argument(functional.scaled_dot_product_attention, "dropout_p", ATTENTION_DROPOUT, 0.0),
         )
         for name in RECURRENT:
-            self._replace(torch._VF, name, self._recurrent(getattr(torch._VF, name)))
+            self._replaced.put(torch._VF, name, self._recurrent(getattr(torch._VF, name)))
         torch_npu = sys.modules.get("torch_npu")
         for name in ("npu_fusion_attention", "npu_fusion_attention_v2"):
             if hasattr(torch_npu, name):
                 fused = self._with_argument(getattr(torch_npu, name), "keep_prob", KEEP_PROBABILITY, 1.0)
-                self._replace(torch_npu, name, fused)
-        self._replace(nn.Module, "_call_impl", self._module_call(nn.Module._call_impl))
+                self._replaced.put(torch_npu, name, fused)
+        self._replaced.put(nn.Module, "_call_impl", self._module_call(nn.Module._call_impl))
         _SWITCH.append(self)
 
     def remove(self) -> None:
         """Put everything back as it was."""
         if self in _SWITCH:
             _SWITCH.remove(self)
-        for owner, name, original in reversed(self._replaced):
-            if original is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
-        self._replaced = []
+        self._replaced.put_back()
         for ours in self._compiled:
             _builtins._get_builtin_table().pop(id(ours), None)
         self._compiled = []
-
-    def _replace(self, owner: Any, name: str, ours: Callable[..., Any]) -> None:
-        self._replaced.append((owner, name, vars(owner).get(name)))
-        setattr(owner, name, ours)
 
     def _keep_scriptable(self, original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
         """TorchScript knows operators by the identity of their functions; what it compiles keeps its dropout."""

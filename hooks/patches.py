@@ -20,13 +20,10 @@ from torch.utils.data import dataloader
 
 from align.hooks.batches import fetched_ahead
 from align.hooks.quiet import transformed
+from align.hooks.replacements import Replacements
 
 if TYPE_CHECKING:
     from align.hooks.recorder import Recorder
-
-
-_INHERITED = object()
-"""In the place of an original that the class does not have itself."""
 
 
 class Patches:
@@ -34,7 +31,7 @@ class Patches:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._replaced: list[tuple[Any, str, Any]] = []
+        self._replaced = Replacements()
         self._handles: list[Any] = []
 
     def install(self) -> None:
@@ -61,8 +58,7 @@ class Patches:
             self._wrap(clip_grad, "_clip_grads_with_norm_", self._clip_with_norm)
             for public in ("get_total_norm", "clip_grads_with_norm_"):
                 if hasattr(nn.utils, public):
-                    self._replaced.append((nn.utils, public, getattr(nn.utils, public)))
-                    setattr(nn.utils, public, getattr(clip_grad, f"_{public}"))
+                    self._replaced.put(nn.utils, public, getattr(clip_grad, f"_{public}"))
         else:
             self._wrap_both(clip_grad, nn.utils, "clip_grad_norm_", self._clip_norm)
         self._wrap_both(clip_grad, nn.utils, "clip_grad_value_", self._clip_value)
@@ -73,12 +69,7 @@ class Patches:
 
     def remove(self) -> None:
         """Put everything back as it was."""
-        for owner, name, original in reversed(self._replaced):
-            if original is _INHERITED:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, original)
-        self._replaced = []
+        self._replaced.put_back()
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -88,20 +79,16 @@ class Patches:
 
     def _replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         original = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
-        self._replaced.append((owner, name, original))
-        setattr(owner, name, make(original))
+        self._replaced.put(owner, name, make(original))
 
     def _shadow(self, owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Put our own before a method that a class inherits."""
-        original = getattr(owner, name)
-        self._replaced.append((owner, name, _INHERITED))
-        setattr(owner, name, staticmethod(make(original)))
+        self._replaced.put(owner, name, staticmethod(make(getattr(owner, name))))
 
     def _wrap_both(self, home: Any, package: Any, name: str, make: Callable[..., Callable[..., Any]]) -> None:
         """Replace a function where it is defined and where its package offers it, by one wrapper."""
         self._wrap(home, name, make)
-        self._replaced.append((package, name, getattr(package, name)))
-        setattr(package, name, getattr(home, name))
+        self._replaced.put(package, name, getattr(home, name))
 
     def _module_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         recorder = self._recorder
@@ -172,7 +159,7 @@ class Patches:
     def _watch_updates(self, kind: type) -> None:
         """Wrap the method that torch has wrapped for its own hooks, where it is defined; once for each class."""
         owner = next((base for base in kind.__mro__ if "step" in vars(base)), None)
-        if owner is not None and (owner, "step") not in {(place, name) for place, name, _ in self._replaced}:
+        if owner is not None and not self._replaced.has(owner, "step"):
             self._wrap(owner, "step", self._update)
 
     def _update(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -102,11 +103,7 @@ def _now() -> str:
 def _versions() -> dict[str, str]:
     """Python, the operating system and those of our list of libraries that are installed."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+    found |= {name: version for name in LIBRARIES if (version := _installed_version(name))}
     found["torch"] = str(torch.__version__)
     torch_npu = sys.modules.get("torch_npu")
     if torch_npu is not None:
@@ -116,6 +113,15 @@ def _versions() -> dict[str, str]:
             found[name] = str(value)
     cann = _cann_version()
     return {**found, "cann": cann} if cann else found
+
+
+@cache
+def _installed_version(library: str) -> str:
+    """The version that is installed, as its metadata have it; empty where there is none."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _cann_version() -> str:

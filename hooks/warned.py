@@ -34,10 +34,15 @@ class WarnedOperators:
     def open(self) -> None:
         """Note where stderr stands now, if it is a file."""
         try:
+            from fcntl import F_GETFL, fcntl  # Windows has none, and no /proc either
+
             facts = os.fstat(2)
-            # Where the file is not opened for appending, the next line is written at the offset that all share.
-            self._start = os.lseek(2, 0, os.SEEK_CUR) if stat.S_ISREG(facts.st_mode) else 0
-        except OSError:
+            # The next line is written at the offset that all share, or at the end of a file opened for appending,
+            # whose offset is 0 until something was written.
+            appends = fcntl(2, F_GETFL) & os.O_APPEND
+            if stat.S_ISREG(facts.st_mode):
+                self._start = facts.st_size if appends else os.lseek(2, 0, os.SEEK_CUR)
+        except (ImportError, OSError):
             return
         if stat.S_ISREG(facts.st_mode):
             self._file = (facts.st_dev, facts.st_ino)

@@ -6,7 +6,6 @@ import numpy as np
 
 from align import wording
 from align.acceptance.case import Case
-from align.acceptance.numbers import share
 from align.acceptance.policy import Setting
 from align.acceptance.scale import Losses
 from align.acceptance.telling import Found, capture_at, judged, longer, not_measured, too_few
@@ -39,12 +38,14 @@ def first_loss(case: Case, setting: Setting) -> Criterion:
         int(losses.steps[0]),
         wording.loss(ours),
         wording.loss(theirs),
-        share(measured),
+        wording.share(measured),
     )
     digit = losses.unit * float(np.median(losses.scale)) / float(losses.scale[0])
     if passed and limit is not None and absolute is None and digit / 2 > limit.value:
         said = say(
-            "{} The files print no more digits than that, of which the last is {} of the loss.", sentence, share(digit)
+            "{} The files print no more digits than that, of which the last is {} of the loss.",
+            sentence,
+            wording.share(digit),
         )
         return not_measured(
             setting, Measure.PERCENT, said, say("Print more digits of the loss in both runs."), measured
@@ -75,13 +76,13 @@ def early_window(case: Case, setting: Setting) -> Criterion:
         "Over the first {} (up to step {}) the mean relative difference is {}.",
         wording.plural(needed, "step"),
         last,
-        share(measured),
+        wording.share(measured),
     )
     if not case.floors:
         return judged(setting, Found(measured, Measure.PERCENT, said, evidence), advice)
     floor = max(*(_mean_of_first(each, needed) for each in case.floors), setting.numbers["smallest_floor"], losses.unit)
     limit = Limit(setting.numbers["times_floor"], setting.form.way, setting.source)
-    sentence = say("{} That is {} the floor of {}.", said, wording.times(measured / floor), share(floor))
+    sentence = say("{} That is {} the floor of {}.", said, wording.times(measured / floor), wording.share(floor))
     found = Found(measured / floor, Measure.TIMES, sentence, {**evidence, "floor": floor})
     return judged(setting, found, advice, limit=limit)
 

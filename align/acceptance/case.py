@@ -9,7 +9,6 @@ from itertools import combinations
 import numpy as np
 
 from align import wording
-from align.acceptance.numbers import share
 from align.acceptance.pairing import CurvePair, at_steps, pair_curves
 from align.acceptance.policy import Policy, Setting
 from align.acceptance.scale import Losses, Values, losses_of
@@ -76,7 +75,7 @@ class Case:
         source = say(
             "{} times what repeats of the reference differ by, which is more than the policy's {} ({})",
             f"{times:g}",
-            share(limit),
+            wording.share(limit),
             self.policy.floor_source or setting.source,
         )
         return Limit(measured, setting.form.way, source)
@@ -134,8 +133,12 @@ def _check_repeat(floor: Curves, candidate: Curves) -> None:
     """Raise where a repeat is the candidate, which would excuse whatever it does."""
     if floor.sha256 and floor.sha256 == candidate.sha256:
         raise ComparisonError(
-            f"Cannot take '{floor.path}' as a repeat of the reference: it is the candidate '{candidate.path}', byte by "
-            "byte. Give further runs of the reference as --floor."
+            say(
+                "Cannot take '{}' as a repeat of the reference: it is the candidate '{}', byte by byte. Give "
+                "further runs of the reference as --floor.",
+                floor.path,
+                candidate.path,
+            )
         )
 
 

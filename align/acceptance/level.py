@@ -8,13 +8,13 @@ import numpy as np
 
 from align import wording
 from align.acceptance.case import Case, excused
-from align.acceptance.numbers import share
 from align.acceptance.policy import Setting
 from align.acceptance.scale import Losses
-from align.acceptance.statistics import apart_at_the_end, deviations_from_zero, lasting_from, onset, window_means
+from align.acceptance.statistics import apart_at_the_end, lasting_from, onset, window_means
 from align.acceptance.telling import Found, capture_at, judged, longer, not_measured, too_few, uncertain
 from align.acceptance_records import Criterion, Limit, Measure
 from align.sentences import say
+from align.standard_error import deviations_from_zero
 
 UNEXPLAINED = 5.0
 """Times what repeats differ by that no rounding reaches: 3.8 at most in `benchmarks/acceptance_trainings.py`."""
@@ -42,9 +42,9 @@ def mean_error(case: Case, setting: Setting) -> Criterion:
     passed = measured <= limit.value or absolute < setting.numbers.get("absolute", -1.0)
     sentence = say(
         "The mean relative difference of the loss is {} ({} in absolute numbers), the largest {} at step {}.",
-        share(measured),
+        wording.share(measured),
         wording.value(absolute),
-        share(float(np.abs(losses.relative).max())),
+        wording.share(float(np.abs(losses.relative).max())),
         int(losses.steps[int(np.argmax(np.abs(losses.relative)))]),
     )
     if not passed and case.doubtful(mean, limit.value):
@@ -114,7 +114,7 @@ def divergence(case: Case, setting: Setting) -> Criterion:
         sentence = say(
             "The losses do not part for good: at the end, over {}, they differ by {} on average.",
             wording.plural(losses.window, "step"),
-            share(measured),
+            wording.share(measured),
         )
         remark = excused(setting, limit, measured)
         return judged(setting, Found(measured, Measure.PERCENT, sentence), limit=limit, remark=remark)
@@ -223,7 +223,7 @@ def _parting(losses: Losses, limit: float) -> int:
 
 
 def _side(mean: float) -> str:
-    return say("{} higher", share(mean)) if mean > 0 else say("{} lower", share(-mean))
+    return say("{} higher", wording.share(mean)) if mean > 0 else say("{} lower", wording.share(-mean))
 
 
 def _doubt(setting: Setting, measured: float, sentence: str) -> Criterion:

@@ -6,7 +6,6 @@ import numpy as np
 
 from align import wording
 from align.acceptance.case import Case, both, excused
-from align.acceptance.numbers import share
 from align.acceptance.pairing import CurvePair, at_steps
 from align.acceptance.policy import Setting
 from align.acceptance.statistics import Values, quotients
@@ -36,7 +35,7 @@ def gradient_norm(case: Case, setting: Setting) -> Criterion:
     first, low = _first_beyond(case.pair, limit.value)
     sentence = say(
         "The mean relative difference of the gradient norm is {} over {}.",
-        share(measured),
+        wording.share(measured),
         wording.plural(low, "step"),
     )
     found = Found(measured, Measure.PERCENT, sentence, {"first_step_beyond": first})

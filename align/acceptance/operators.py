@@ -38,9 +38,13 @@ def read_operators(path: str) -> tuple[OperatorResult, ...]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        reason = getattr(error, "strerror", None) or say("it is not UTF-8 text")
         raise CurveError(
-            f"Cannot read the operators in '{path}': {reason}. Name a CSV file with the columns op, ratio and limit."
+            say(
+                "Cannot read the operators in '{}': {}. Name a CSV file with the columns op, ratio and limit.",
+                path,
+                reason,
+            )
         ) from error
     head, _, _ = text.partition("\n")
     delimiter = max(",;\t", key=head.count)
@@ -48,14 +52,18 @@ def read_operators(path: str) -> tuple[OperatorResult, ...]:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
         raise CurveError(
-            f"Cannot read the operators in '{path}': {error}. Write a CSV file with the columns op, ratio and limit."
+            say(
+                "Cannot read the operators in '{}': {}. Write a CSV file with the columns op, ratio and limit.",
+                path,
+                error,
+            )
         ) from error
     columns = _columns(path, [cell.strip() for cell in rows[0]] if rows else [])
     found = tuple(
         _result(path, columns, number, row) for number, row in enumerate(rows[1:], 2) if any(map(str.strip, row))
     )
     if not found:
-        raise CurveError(f"Cannot read the operators in '{path}': there is no row below its names of columns.")
+        raise CurveError(say("Cannot read the operators in '{}': there is no row below its names of columns.", path))
     return found
 
 
@@ -71,9 +79,13 @@ def _columns(path: str, names: Sequence[str]) -> dict[str, int]:
     missing = [column for column in NEEDED if column not in places]
     if missing:
         raise CurveError(
-            f"Cannot read the operators in '{path}': there is no column "
-            f"{wording.listing([repr(one) for one in missing])} in its first line "
-            f"({', '.join(names)[:200]}). Write the columns op, dtype, ratio, limit and source."
+            say(
+                "Cannot read the operators in '{}': there is no column {} in its first line ({}). Write the "
+                "columns op, dtype, ratio, limit and source.",
+                path,
+                wording.listing([repr(one) for one in missing]),
+                ", ".join(names)[:200],
+            )
         )
     return places
 
@@ -82,17 +94,21 @@ def _result(path: str, columns: Mapping[str, int], number: int, row: Sequence[st
     cells = {column: row[place].strip() if place < len(row) else "" for column, place in columns.items()}
     values = []
     for column in ("ratio", "limit"):
-        place = f"'{shown(cells[column])}' in line {number}, column '{column}',"
+        place = say("'{}' in line {}, column '{}',", shown(cells[column]), number, column)
         try:
             values.append(float(cells[column]))
         except ValueError as error:
             raise CurveError(
-                f"Cannot read the operators in '{path}': {place} is no number. Write numbers such as 1.25."
+                say("Cannot read the operators in '{}': {} is no number. Write numbers such as 1.25.", path, place)
             ) from error
         # An infinite limit would pass whatever was measured; a ratio that is not finite is beyond every limit.
         if values[-1] < 0 or (column == "limit" and not math.isfinite(values[-1])):
             raise CurveError(
-                f"Cannot read the operators in '{path}': {place} is no size. Write numbers from 0 on, such as 1.25."
+                say(
+                    "Cannot read the operators in '{}': {} is no size. Write numbers from 0 on, such as 1.25.",
+                    path,
+                    place,
+                )
             )
     return OperatorResult(cells["op"], cells.get("dtype", ""), values[0], values[1], cells.get("source", ""))
 

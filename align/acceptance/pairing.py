@@ -58,14 +58,25 @@ def pair_curves(
     common = np.intersect1d(ours.steps, moved.steps, assume_unique=True)
     if not len(common):
         raise ComparisonError(
-            f"Cannot compare '{reference.path}' and '{candidate.path}': no step is in both; the first records "
-            f"{_written(ours.steps)}, the second {_written(theirs.steps)}. Name logs of the same steps."
+            say(
+                "Cannot compare '{}' and '{}': no step is in both; the first records {}, the second {}. Name "
+                "logs of the same steps.",
+                reference.path,
+                candidate.path,
+                _written(ours.steps),
+                _written(theirs.steps),
+            )
         )
     chosen = _bounded(common, wanted)
     if not len(chosen):
         raise ComparisonError(
-            f"Cannot compare '{reference.path}' and '{candidate.path}' at {_asked(wanted)}: they have "
-            f"{_written(common)} in common. Ask for steps within."
+            say(
+                "Cannot compare '{}' and '{}' at {}: they have {} in common. Ask for steps within.",
+                reference.path,
+                candidate.path,
+                _asked(wanted),
+                _written(common),
+            )
         )
     notes += _mean_notes(reference, candidate, means)
     notes += _left_out(chosen, recorded, means)
@@ -113,8 +124,11 @@ def _with_loss(curves: Curves) -> Curves:
     kept = curves.nonfinite if loss is None else curves.nonfinite | ~np.isnan(loss)
     if not kept.any():
         raise ComparisonError(
-            f"Cannot judge '{curves.path}': it records no loss. Name the column that is the loss by "
-            "`--column loss=NAME`, or another file of this run."
+            say(
+                "Cannot judge '{}': it records no loss. Name the column that is the loss by `--column "
+                "loss=NAME`, or another file of this run.",
+                curves.path,
+            )
         )
     return _taken(curves, np.flatnonzero(kept))
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from align import wording
-from align.acceptance.numbers import share
 from align.acceptance.pairing import CurvePair
 from align.acceptance.statistics import around, printed_unit, quotients, scatter
 from align.curve_files.shown import shown
@@ -132,8 +131,14 @@ def _check_alike(pair: CurvePair, ours: Values, theirs: Values) -> None:
         if float(np.median(np.abs(np.log(high) / low - 1.0))) < ALIKE and float(np.median(high / low)) > 1.0 + ALIKE:
             name, other = (shown(run.taken.get(Quantity.LOSS, "loss")) for run in (first, second))
             raise ComparisonError(
-                f"Cannot compare '{first.path}' and '{second.path}': '{name}' of the first is a perplexity, and "
-                f"'{other}' of the second is its logarithm. Choose the same quantity of both with --column loss=NAME."
+                say(
+                    "Cannot compare '{}' and '{}': '{}' of the first is a perplexity, and '{}' of the second is its "
+                    "logarithm. Choose the same quantity of both with --column loss=NAME.",
+                    first.path,
+                    second.path,
+                    name,
+                    other,
+                )
             )
 
 
@@ -159,7 +164,7 @@ def _by_itself(ours: Values, theirs: Values, smallest: float, made: Made) -> Los
                 "At {} of {} the reference's loss is below {} of its first, {}: differences there are relative to {}.",
                 wording.count(int(below.sum())),
                 wording.plural(len(ours), "step"),
-                share(smallest),
+                wording.share(smallest),
                 wording.loss(float(ours[0])),
                 wording.loss(least),
             )

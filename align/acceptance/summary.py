@@ -8,7 +8,6 @@ import numpy as np
 
 from align import wording
 from align.acceptance.case import Case
-from align.acceptance.numbers import share
 from align.acceptance.order import strange_repeats
 from align.acceptance.unlikely import unlikely
 from align.acceptance_records import Acceptance, Criterion, Outcome
@@ -60,7 +59,7 @@ def summary_of(case: Case, verdict: Acceptance, criteria: Sequence[Criterion]) -
         wording.plural(len(required), "required criterion", "required criteria"),
         wording.count(sum(criterion.outcome is Outcome.NOT_MEASURED for criterion in criteria)),
         wording.plural(len(case.pair.steps), "step"),
-        share(float(np.abs(case.losses.relative).mean())),
+        wording.share(float(np.abs(case.losses.relative).mean())),
     )
     if not remarks:
         return met
@@ -85,7 +84,10 @@ def not_covered(case: Case) -> tuple[str, ...]:
     said.append(say("What happens after {}.", wording.step(int(case.pair.steps[-1]))))
     if case.losses.unit > 0:
         said.append(
-            say("Differences of single losses below {}: the files print no more digits.", share(case.losses.unit))
+            say(
+                "Differences of single losses below {}: the files print no more digits.",
+                wording.share(case.losses.unit),
+            )
         )
     return tuple(said)
 

@@ -14,6 +14,9 @@ from align.records import Finding, Severity
 from align.sentences import say
 
 SHOWN = 4
+IN_ORDER = (
+    "Build the optimizer from the parameters in the order in which it was saved: its states have numbers, no names."
+)
 
 
 def optimizer_states(compared: Compared) -> Iterator[Finding]:
@@ -56,8 +59,7 @@ def _wrong_shapes(compared: Compared, label: str, optimizer: OptimizerState) -> 
                 wording.plural(len(wrong), "state"),
                 wording.listing(wrong[:SHOWN], len(wrong)),
             ),
-            "Build the optimizer from the parameters in the order in which it was saved: its states have numbers, no "
-            "names.",
+            IN_ORDER,
             wrong=len(wrong),
             optimizer=label,
         )
@@ -79,42 +81,9 @@ def parameter_names(checkpoint: Checkpoint, optimizer: OptimizerState) -> Mappin
 
 
 def _compare(compared: Compared, label: str, ours: OptimizerState, theirs: OptimizerState) -> Iterator[Finding]:
-    expected = _expected(compared, ours, theirs)
-    reader = BytesReader()
-    moved: dict[int, int] = {}
-    homes: dict[int, int] | None = None
-    changed = 0
-    for number, state in theirs.states.items():
-        home = expected.get(number)
-        if home is None or home not in ours.states or _same(state, ours.states[home], reader):
-            continue
-        if homes is None:
-            homes = _homes(ours.states)
-        found = homes.get(_content(state) or -1)
-        if found is not None and found != home:
-            moved[number] = found
-        else:
-            changed += 1
+    moved, changed = _differing(compared, ours, theirs)
     if moved:
-        names = parameter_names(compared.candidate, theirs)
-        told = [
-            say("{} has that of {}", _with_name(number, names), found) for number, found in list(moved.items())[:SHOWN]
-        ]
-        yield finding(
-            "AL701",
-            Severity.ERROR,
-            say(
-                "In the {} {} of the candidate {} to another parameter in the reference: {}.",
-                label,
-                wording.plural(len(moved), "state"),
-                "belongs" if len(moved) == 1 else "belong",
-                wording.listing(told, len(moved)),
-            ),
-            "Build the optimizer from the parameters in the order in which it was saved: its states have numbers, no "
-            "names.",
-            moved=dict(list(moved.items())[:50]),
-            optimizer=label,
-        )
+        yield _moved(label, moved, parameter_names(compared.candidate, theirs))
     if changed:
         yield finding(
             "AL701",
@@ -142,6 +111,46 @@ def _compare(compared: Compared, label: str, ours: OptimizerState, theirs: Optim
             "Compare the parameter groups of both: some parameters are not given to the optimizer, or got no gradient.",
             optimizer=label,
         )
+
+
+def _differing(compared: Compared, ours: OptimizerState, theirs: OptimizerState) -> tuple[dict[int, int], int]:
+    """The reference's number of each state that belongs to another parameter there; how many have values of none."""
+    expected = _expected(compared, ours, theirs)
+    reader = BytesReader()
+    moved: dict[int, int] = {}
+    homes: dict[int, int] | None = None
+    changed = 0
+    for number, state in theirs.states.items():
+        home = expected.get(number)
+        if home is None or home not in ours.states or _same(state, ours.states[home], reader):
+            continue
+        if homes is None:
+            homes = _homes(ours.states)
+        found = homes.get(_content(state) or -1)
+        if found is not None and found != home:
+            moved[number] = found
+        else:
+            changed += 1
+    return moved, changed
+
+
+def _moved(label: str, moved: Mapping[int, int], names: Mapping[int, str]) -> Finding:
+    """What is said of states that stand with another parameter."""
+    told = [say("{} has that of {}", _with_name(number, names), home) for number, home in list(moved.items())[:SHOWN]]
+    return finding(
+        "AL701",
+        Severity.ERROR,
+        say(
+            "In the {} {} of the candidate {} to another parameter in the reference: {}.",
+            label,
+            wording.plural(len(moved), "state"),
+            "belongs" if len(moved) == 1 else "belong",
+            wording.listing(told, len(moved)),
+        ),
+        IN_ORDER,
+        moved=dict(list(moved.items())[:50]),
+        optimizer=label,
+    )
 
 
 def _expected(compared: Compared, ours: OptimizerState, theirs: OptimizerState) -> dict[int, int]:

@@ -12,6 +12,7 @@ from align.comparison import Walk
 from align.errors import UsageError
 from align.inspection import Inspection, Job
 from align.records import Finding
+from align.sentences import say
 
 Subject = TypeVar("Subject")
 """What a rule reads: the walk over two captures, the inspection of one run, those of all ranks of a job."""
@@ -163,7 +164,12 @@ class RuleBook(Generic[Subject]):
             known = self._rules.get(code)
             if known is not None and known.home != new.home:
                 raise UsageError(
-                    f"Cannot register rule {code} of {new.home}: {known.home} has that code. Give one of them another."
+                    say(
+                        "Cannot register rule {} of {}: {} has that code. Give one of them another.",
+                        code,
+                        new.home,
+                        known.home,
+                    )
                 )
             self._rules[code] = new
             return find

@@ -20,6 +20,8 @@ SIDES = ("reference", "candidate")
 
 SCALER = "GradScaler"
 
+DIVIDE_FIRST = "Divide the gradients by the scale that their loss was multiplied by, and move the scale afterwards."
+
 
 def of_run(inspection: Inspection, code: str, label: str) -> Iterator[Finding]:
     """The problems of one label in one run, with what overflowed first."""

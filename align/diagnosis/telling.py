@@ -235,10 +235,14 @@ def evidence_of(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def arguments_of(suspect: Suspect) -> dict[str, Any]:
-    """What the sentences about a first difference are made from."""
-    comparison = suspect.comparison
-    key = comparison.key
+def other_device(walk: Walk) -> str:
+    """` on npu than on cuda`, for what gives another result there; empty where both run on one kind of device."""
+    ours, theirs = walk.reference.device_type, walk.candidate.device_type
+    return say(" on {} than on {}", theirs, ours) if ours != theirs else ""
+
+
+def key_arguments(key: TensorKey) -> dict[str, Any]:
+    """Which tensor sentences are about, as they are made from it."""
     return {
         "step": key.step,
         "micro": key.micro,
@@ -246,6 +250,14 @@ def arguments_of(suspect: Suspect) -> dict[str, Any]:
         "name": key.name,
         "slot": key.slot,
         "call": key.call,
+    }
+
+
+def arguments_of(suspect: Suspect) -> dict[str, Any]:
+    """What the sentences about a first difference are made from."""
+    comparison = suspect.comparison
+    return {
+        **key_arguments(comparison.key),
         "owner": suspect.owner,
         "sibling": suspect.sibling,
         "argument": suspect.argument,

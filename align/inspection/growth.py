@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from align.inspection.learning import by_owner
 from align.inspection.view import RunView
-from align.optimizer_replay import Owner
-from align.records import Phase, TimelineRow
+from align.optimizer_records import by_owner
+from align.records import Owner, Phase, TimelineRow
 
 FEWEST_STEPS = 3
 """So many captured steps make a course."""

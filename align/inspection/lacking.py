@@ -10,6 +10,7 @@ from align.records import Phase
 from align.sentences import say
 
 NO_STEP = "no step was captured; capture steps 0 to 2 with --steps 0:3."
+STATISTICS_ONLY = "statistics do not hold it; capture with --detail sketch."
 
 
 def unusable(view: RunView) -> str:

@@ -17,8 +17,9 @@ import numpy as np
 from align import sketch
 from align.hyperparameters import RATE, Groups, group_of
 from align.inspection.view import RunView, StepView
-from align.optimizer_replay import Owner, groups_of
-from align.records import FactValue, Phase, TensorRecord
+from align.optimizer_records import by_owner
+from align.optimizer_replay import groups_of
+from align.records import FactValue, Owner, Phase, TensorRecord
 from align.tolerance import PRECISIONS
 
 STRANGERS = "<parameters>"
@@ -184,7 +185,7 @@ def takes_turns(view: RunView) -> bool:
     """Whether there are several optimizers: then one step is not to be measured by another."""
     facts = [fact for step in view.steps for fact in view.step(step).facts if fact.key.phase is Phase.OPTIMIZER]
     several = {fact.key.name.rpartition("group")[0] for fact in facts if fact.key.slot == "class"}
-    made = [fact.value for fact in facts if (fact.key.name, fact.key.slot) == ("optimizers", "count")]
+    made = [fact.value for fact in facts if fact.key.owner == ("optimizers", "count")]
     more = any(isinstance(count, (int, float)) and count > 1 for count in made)
     return more or any(several) or len({row.optimizer for row in view.timeline if row.optimizer}) > 1
 
@@ -196,11 +197,6 @@ def parameters_before(view: RunView, number: int) -> Mapping[Owner, TensorRecord
     if number - 1 not in view.steps:
         return {}
     return by_owner(view.step(number - 1).by_phase[Phase.PARAM])
-
-
-def by_owner(records: Iterable[TensorRecord]) -> dict[Owner, TensorRecord]:
-    """Records by module and slot, of several the last."""
-    return {(record.key.name, record.key.slot): record for record in records}
 
 
 def _gradients(step: StepView) -> dict[Owner, TensorRecord]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from align import wording
 from align.inspection.inspection import Inspection
-from align.inspection.lacking import lacking, unusable
+from align.inspection.lacking import STATISTICS_ONLY, lacking, unusable
 from align.inspection.learning import Learning
 from align.inspection.stall import guessing, is_constant
 from align.inspection.step_times import FEWEST
@@ -80,7 +80,7 @@ def _why(inspection: Inspection) -> str:
     if why:
         return why
     if view.run.detail == "stats":
-        return "statistics do not hold it; capture with --detail sketch."
+        return STATISTICS_ONLY
     groups = [group for number in view.steps for group in groups_of(view.step(number).facts).values()]
     kinds = sorted({str(group["class"]) for group in groups if "class" in group})
     strange = [kind for kind in kinds if kind not in KNOWN_KINDS]
@@ -88,12 +88,17 @@ def _why(inspection: Inspection) -> str:
         return say(
             "the formula of {} is not known, only those of {}.", wording.listing(strange), wording.listing(KNOWN_KINDS)
         )
-    if inspection.learning.zero_steps == inspection.learning.steps:
-        return say("in {} all gradients are 0.", wording.steps(inspection.learning.steps))
-    return (
+    return _all_zero(inspection) or (
         "too little is known of the parameters before the steps and of the states; capture steps in a row from step 0 "
         "with --steps 0:3."
     )
+
+
+def _all_zero(inspection: Inspection) -> str:
+    """That no step has a gradient other than 0; empty where one has."""
+    learning = inspection.learning
+    every = learning.zero_steps == learning.steps
+    return say("in {} all gradients are 0.", wording.steps(learning.steps)) if every else ""
 
 
 def parameters(inspection: Inspection) -> Reply:
@@ -165,13 +170,11 @@ def _why_unmoved(inspection: Inspection) -> str:
     """Why no parameter is known before and after a step, with a gradient in it that is not 0."""
     view = inspection.view
     if view.run.detail == "stats" and view.steps:
-        return "statistics do not hold it; capture with --detail sketch."
+        return STATISTICS_ONLY
     why = unusable(view) or lacking(view, (Phase.GRADIENT, Phase.OPTIMIZER, Phase.PARAM))
     if why:
         return why
-    if inspection.learning.zero_steps == inspection.learning.steps:
-        return say("in {} all gradients are 0.", wording.steps(inspection.learning.steps))
-    return (
+    return _all_zero(inspection) or (
         "no parameter is known before and after a step that updated it; capture steps in a row from step 0 with "
         "--steps 0:3."
     )

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from align import wording
 from align.inspection.inspection import Inspection
-from align.inspection.lacking import lacking, unusable
+from align.inspection.lacking import STATISTICS_ONLY, lacking, unusable
 from align.inspection.learning import Move
 from align.inspection.learning_questions import LOSS, OPTIMIZER, PARAMETERS, RECOMPUTING
 from align.inspection.stall import COARSE, NEAR_GUESSING, classes_of
-from align.records import Column, FactValue, Phase, Shown, Table
+from align.records import Column, FactValue, Owner, Phase, Shown, Table
 from align.sentences import say
 from align.tolerance import PRECISIONS
 
@@ -51,7 +51,7 @@ def _told(question: str, *, holds: bool, seen: str) -> Check:
 
 def _missing(inspection: Inspection, question: str, phases: tuple[Phase, ...]) -> Check:
     if inspection.view.run.detail == "stats":
-        return question, UNKNOWN, "statistics do not hold it; capture with --detail sketch."
+        return question, UNKNOWN, STATISTICS_ONLY
     why = unusable(inspection.view) or lacking(inspection.view, phases)
     return question, UNKNOWN, why or "capture steps in a row from step 0 with --steps 0:3."
 
@@ -163,13 +163,13 @@ def _replay(inspection: Inspection) -> Table:
     )
 
 
-def _owner(owner: tuple[str, str]) -> str:
+def _owner(owner: Owner) -> str:
     return say("{} {}", *owner)
 
 
 def _unmoved(inspection: Inspection) -> Table:
     """The worst step of each parameter that should move and of which a share stays as it is."""
-    worst: dict[tuple[str, str], Move] = {}
+    worst: dict[Owner, Move] = {}
     for move in inspection.learning.due:
         if move.owner not in worst or _unchanged(move) > _unchanged(worst[move.owner]):
             worst[move.owner] = move

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from align import nonfinite
 from align.inspection.nonfinite_kind import working_precision
 from align.inspection.nonfinite_start import PlaceOfTensor, Start, is_nonfinite, place_of
-from align.inspection.nonfinite_step import Owner
 from align.inspection.nonfinite_trace import Tracer
 from align.inspection.view import RunView, StepView
-from align.records import ModuleInfo, Phase, TimelineRow
+from align.records import ModuleInfo, Owner, Phase, TimelineRow
 
 __all__ = ["NonfiniteInRun", "Start", "find_nonfinite", "first_nonfinite"]
 
@@ -99,10 +98,7 @@ def _parameters(view: RunView) -> frozenset[Owner]:
     """The parameters among the tensors before step 0: those of which a gradient or a new value was ever seen."""
     phases = (Phase.PARAM, Phase.GRADIENT, Phase.UPDATE)
     return frozenset(
-        (record.key.name, record.key.slot)
-        for number in view.steps
-        for phase in phases
-        for record in view.step(number).by_phase[phase]
+        record.key.owner for number in view.steps for phase in phases for record in view.step(number).by_phase[phase]
     )
 
 

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field
 from align.ahead import Ahead, CallKey, call_of, caller_of
 from align.flow import DEEPEST, is_grad_output, is_output
 from align.inspection.nonfinite_start import reach_of
-from align.records import Phase, TensorRecord
+from align.records import Owner, Phase, TensorRecord
 from align.units import SCRIPT
 
 Roots = frozenset[int]
 """The starts that something non-finite comes from, by their numbers."""
-
-Owner = tuple[str, str]
-"""The module that owns a parameter or buffer, and its local name."""
 
 NONE: Roots = frozenset()
 
@@ -96,7 +93,7 @@ class SeenStep:
 
     def learn(self, record: TensorRecord, roots: Roots) -> None:
         """Take note of a record and of the starts that it comes from."""
-        phase, owner, micro = record.key.phase, (record.key.name, record.key.slot), record.key.micro
+        phase, owner, micro = record.key.phase, record.key.owner, record.key.micro
         self.by_order[record.order] = roots
         if phase is Phase.FORWARD:
             self._learn_forward(record, roots)

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from align.flow import is_grad_output, is_output
 from align.inspection.inspection import Inspection
-from align.inspection.learning import by_owner, parameters_before
+from align.inspection.learning import parameters_before
 from align.inspection.nonfinite import Start
 from align.inspection.nonfinite_question import FINITE
 from align.inspection.nonfinite_start import is_nonfinite, is_weak
 from align.inspection.view import RunView, StepView
+from align.optimizer_records import by_owner
 from align.records import Column, FactValue, Phase, Shown, Table, TensorRecord
 from align.sentences import say
 

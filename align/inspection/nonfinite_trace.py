@@ -14,10 +14,10 @@ from align import nonfinite
 from align.ahead import Ahead, call_of, caller_of, look_ahead
 from align.flow import is_grad_output, is_output
 from align.inspection.nonfinite_start import PlaceOfTensor, Start, is_nonfinite, is_weak, masks_rows, place_of, reach_of
-from align.inspection.nonfinite_step import NONE, Code, Owner, Roots, SeenStep
+from align.inspection.nonfinite_step import NONE, Code, Roots, SeenStep
 from align.inspection.view import StepView
 from align.pairing import Pair
-from align.records import ModuleInfo, Origin, Phase, TensorRecord
+from align.records import ModuleInfo, Origin, Owner, Phase, TensorRecord
 from align.tolerance import is_float
 from align.units import SCRIPT
 
@@ -51,7 +51,7 @@ class Tracer:
     def begin(self, initial: Iterable[TensorRecord], parameters: frozenset[Owner]) -> None:
         """Take the parameters and buffers before step 0; infinite values in a buffer are meant (masks, extremes)."""
         for record in initial:
-            owner = (record.key.name, record.key.slot)
+            owner = record.key.owner
             if owner in parameters:
                 self._sizes[owner] = reach_of(record)
             if is_nonfinite(record) and (owner in parameters or nonfinite.kinds(record.stats)[0]):
@@ -69,7 +69,7 @@ class Tracer:
                     self._do_harm(self._strong(code.roots), step.step, Phase.LOSS)
 
     def _take(self, record: TensorRecord) -> None:
-        key, owner = record.key, (record.key.name, record.key.slot)
+        key, owner = record.key, record.key.owner
         if record.stats is None or not is_float(record.dtype):
             if key.phase is Phase.FORWARD:
                 self._now.learn(record, NONE)
@@ -163,13 +163,13 @@ class Tracer:
 
     def _of_update(self, record: TensorRecord) -> Roots:
         now = self._now
-        found = now.gradients.get((record.key.name, record.key.slot)) or now.in_gradients() or now.in_backward()
+        found = now.gradients.get(record.key.owner) or now.in_gradients() or now.in_backward()
         return found or self._start(record, Origin.OPTIMIZER, record.key.name)
 
     def _of_parameter(self, record: TensorRecord) -> Roots:
         """Of a parameter after the update, and of the state that the optimizer keeps of it (`weight.exp_avg`)."""
         now, owner = self._now, (record.key.name, record.key.slot.partition(".")[0])
-        own = now.updates.get(owner) or self._weights.get((record.key.name, record.key.slot))
+        own = now.updates.get(owner) or self._weights.get(record.key.owner)
         found = own or now.in_updates() or now.in_gradients() or now.in_backward() or self._weights.get(owner, NONE)
         entered = Code(reach=now.update_reach)
         return found or self._start(record, Origin.OPTIMIZER, record.key.name, entered=entered)

@@ -7,18 +7,16 @@ its formula has them, so that a parameter which no other setting explains is tol
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from align.inspection.learning import by_owner, parameters_before
+from align.clipping import joint_norm
+from align.inspection.learning import parameters_before
 from align.inspection.view import RunView, StepView
+from align.loss_scales import loss_scale_of
 from align.optimizer_explanation import explained
-from align.optimizer_replay import Explanation, FormulaError, OptimizerRecords, Owner, groups_of, replay
-from align.records import Phase, TensorRecord
-
-BEFORE = ".before"
-"""Ends the slot of a state that a step began with, where the step before was not captured."""
+from align.optimizer_records import OptimizerRecords, by_owner, states_after, states_before
+from align.optimizer_replay import Explanation, FormulaError, groups_of, replay
+from align.records import Owner, Phase
 
 UPDATE = "update"
 
@@ -79,17 +77,15 @@ def optimizer_check(view: RunView) -> OptimizerCheck:
 
 
 def records_of(view: RunView, step: StepView) -> OptimizerRecords:
-    """What a replay of one step needs."""
-    states = by_owner(step.by_phase[Phase.OPTIMIZER])
-    began = {(name, slot.removesuffix(BEFORE)): one for (name, slot), one in states.items() if slot.endswith(BEFORE)}
-    if step.step - 1 in view.steps:
-        began = by_owner(view.step(step.step - 1).by_phase[Phase.OPTIMIZER])
+    """What is known of the optimizer around one step."""
+    states = step.by_phase[Phase.OPTIMIZER]
+    kept = step.step - 1 in view.steps
     return OptimizerRecords(
         parameters_before(view, step.step),
         by_owner(step.by_phase[Phase.PARAM]),
         by_owner(step.by_phase[Phase.UPDATE]),
-        began,
-        {owner: one for owner, one in states.items() if not owner[1].endswith(BEFORE)},
+        states_after(view.step(step.step - 1).by_phase[Phase.OPTIMIZER]) if kept else states_before(states),
+        states_after(states),
         step.facts,
     )
 
@@ -106,12 +102,6 @@ def clipping(view: RunView, number: int) -> tuple[float, float] | None:
         return None
     before = joint_norm(gradients[owner] for owner in updates)
     after = joint_norm(updates.values())
-    scale = row.loss_scale if row.loss_scale > 0.0 else 1.0
     if not before > 0.0:
         return None
-    return after / (before / scale), min(1.0, row.clip_limit / (row.clip_norm + 1e-6))
-
-
-def joint_norm(records: Iterable[TensorRecord]) -> float:
-    """The L2 norm of all elements of several records together."""
-    return math.sqrt(sum(record.stats.total_squares for record in records if record.stats is not None))
+    return after / (before / loss_scale_of(row)), min(1.0, row.clip_limit / (row.clip_norm + 1e-6))

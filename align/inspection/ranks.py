@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
+from typing import TypeVar
 
 from align import metrics
 from align.equality import Answer, judge_equality
 from align.inspection.view import RunView
-from align.optimizer_replay import Owner
+from align.optimizer_records import by_owner
 from align.pairing import Pair
-from align.records import Phase, TensorRecord, Word
+from align.records import Owner, Phase, TensorRecord, Word
 from align.sentences import say
+
+Found = TypeVar("Found")
 
 SAME = 1e-4
 """Gradients that were reduced together are one on all ranks: equal to the bit in the healthy jobs of the tests (gloo);
@@ -135,7 +139,7 @@ def holdings_of(views: Sequence[RunView]) -> Holdings:
     records: dict[Owner, dict[int, TensorRecord]] = {}
     for rank, view in enumerate(views):
         for record in view.initial:
-            records.setdefault((record.key.name, record.key.slot), {})[rank] = record
+            records.setdefault(record.key.owner, {})[rank] = record
     return Holdings(tuple(views), {owner: _held(owner, these) for owner, these in records.items()})
 
 
@@ -187,9 +191,15 @@ def _alike(rows: Sequence[object]) -> bool:
     )
 
 
+def of_two_ranks(holdings: Holdings, find: Callable[[Holdings, tuple[int, int]], Found | None]) -> Found | None:
+    """What is found on the first two ranks that have it, by their places."""
+    pairs = combinations(range(len(holdings.views)), 2)
+    return next((found for pair in pairs if (found := find(holdings, pair)) is not None), None)
+
+
 def records_of(view: RunView, step: int, phase: Phase) -> dict[Owner, TensorRecord]:
     """The records of a phase of parameters by parameter, of several micro-steps the last."""
-    return {(record.key.name, record.key.slot): record for record in view.step(step).by_phase[phase]}
+    return by_owner(view.step(step).by_phase[phase])
 
 
 def _taken(holdings: Holdings, grouped: Callable[[Held], Iterable[tuple[int, ...]]]) -> Iterator[Taken]:

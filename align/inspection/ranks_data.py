@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from align import metrics
-from align.inspection.ranks import Holdings
+from align.inspection.ranks import Holdings, of_two_ranks
 from align.inspection.view import RunView
 from align.pairing import LOADER, Pair
 from align.records import Phase, TensorKey, TensorRecord
@@ -66,12 +66,7 @@ def same_samples(holdings: Holdings) -> SameSamples | None:
     """
     if not holdings.replicas or not holdings.steps:
         return None
-    for one in range(len(holdings.views)):
-        for other in range(one + 1, len(holdings.views)):
-            found = _same(holdings, (one, other))
-            if found is not None:
-                return found
-    return None
+    return of_two_ranks(holdings, _same)
 
 
 def _same(holdings: Holdings, ranks: tuple[int, int]) -> SameSamples | None:

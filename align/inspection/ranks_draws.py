@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from align import metrics
-from align.inspection.ranks import Holdings
+from align.inspection.ranks import Holdings, of_two_ranks
 from align.inspection.ranks_data import same_inputs
 from align.inspection.view import RunView
 from align.pairing import Pair
@@ -66,12 +66,7 @@ class Draws:
 
 def duplicated_draws(holdings: Holdings) -> Draws | None:
     """Two ranks that drop the same elements of different tensors, made from different batches."""
-    for one in range(len(holdings.views)):
-        for other in range(one + 1, len(holdings.views)):
-            found = _duplicated(holdings, (one, other))
-            if found is not None:
-                return found
-    return None
+    return of_two_ranks(holdings, _duplicated)
 
 
 def _duplicated(holdings: Holdings, ranks: tuple[int, int]) -> Draws | None:
@@ -93,12 +88,7 @@ def parted_draws(holdings: Holdings) -> Draws | None:
     """
     if not _has_parts(holdings):
         return None
-    for one in range(len(holdings.views)):
-        for other in range(one + 1, len(holdings.views)):
-            found = _parted(holdings, (one, other))
-            if found is not None:
-                return found
-    return None
+    return of_two_ranks(holdings, _parted)
 
 
 def _parted(holdings: Holdings, ranks: tuple[int, int]) -> Draws | None:

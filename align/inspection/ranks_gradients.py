@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from align.inspection.ranks import Holdings, Likeness, Taken
 from align.inspection.ranks_data import same_inputs
-from align.optimizer_replay import Owner
+from align.records import Owner
 
 
 @dataclass(frozen=True, slots=True)

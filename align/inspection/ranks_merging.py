@@ -34,7 +34,7 @@ def merged(replies: Sequence[tuple[int, Reply]]) -> Reply:
     first = _told(known, len(replies))
     if not unknown:
         return first
-    others = say(" It cannot be told of {}.", _ranks([rank for rank, _ in unknown]))
+    others = say(" It cannot be told of {}.", wording.ranks([rank for rank, _ in unknown]))
     return Reply(first.question, first.state, say("{}{}", first.sentence, others))
 
 
@@ -50,11 +50,7 @@ def _told(replies: Sequence[tuple[int, Reply]], total: int) -> Reply:
 
 
 def _begin(numbers: Sequence[int]) -> str:
-    return capital(_ranks(numbers))
-
-
-def _ranks(numbers: Sequence[int]) -> str:
-    return say("rank {}", numbers[0]) if len(numbers) == 1 else say("ranks {}", wording.ranges(numbers))
+    return capital(wording.ranks(numbers))
 
 
 def check_one_job(views: Sequence[RunView]) -> None:
@@ -63,17 +59,16 @@ def check_one_job(views: Sequence[RunView]) -> None:
     ranks: dict[int, RunView] = {}
     for view in views:
         if view.run.world_size != first.run.world_size:
-            raise _refusal(
-                first, view, f"one is of a job of {wording.plural(first.run.world_size, 'rank')}, the other of "
-                f"{wording.count(view.run.world_size)}",
-            )  # fmt: skip
+            ranks_of_first = wording.plural(first.run.world_size, "rank")
+            others = wording.count(view.run.world_size)
+            raise _refusal(first, view, say("one is of a job of {}, the other of {}", ranks_of_first, others))
         if view.run.rank in ranks:
-            raise _refusal(ranks[view.run.rank], view, f"both are rank {view.run.rank}")
+            raise _refusal(ranks[view.run.rank], view, say("both are rank {}", view.run.rank))
         ranks[view.run.rank] = view
         if view.run.script_hash != first.run.script_hash:
-            raise _refusal(first, view, "they ran different scripts, or versions of one script")
+            raise _refusal(first, view, say("they ran different scripts, or versions of one script"))
         if _one_after_the_other(first.run, view.run):
-            raise _refusal(first, view, f"one had ended ({_ended(first.run, view.run)}) before the other began")
+            raise _refusal(first, view, say("one had ended ({}) before the other began", _ended(first.run, view.run)))
 
 
 def _refusal(first: RunView, other: RunView, reason: str) -> ComparisonError:

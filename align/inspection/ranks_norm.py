@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from align.inspection.ranks import Holdings, Likeness, likeness, records_of
 from align.inspection.view import RunView
-from align.optimizer_replay import Owner
-from align.records import Fact, Phase, TensorRecord, Word
+from align.records import Fact, Owner, Phase, TensorRecord, Word
 
 CLIP, EUCLIDEAN = "clip", 2.0
 EPSILON = 1e-6

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from align.equality import Answer, judge_equality
 from align.hyperparameters import compare_settings, group_of
 from align.inspection.ranks import Held, Holdings, Likeness, Taken, records_of
-from align.optimizer_replay import Owner, groups_of
+from align.optimizer_replay import groups_of
 from align.pairing import Pair
-from align.records import INIT_STEP, FactValue, Phase, TensorRecord
+from align.records import INIT_STEP, FactValue, Owner, Phase, TensorRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from align.applied_skips import BEFORE, AppliedSkip, Moments, Owner, applied_skip, overflow_found, scale_lowered
+from align.applied_skips import AppliedSkip, applied_skip, overflow_found, scale_lowered
 from align.clipping import CLIP, ScaledClip, scaled_clip
 from align.inspection.loss_scale import Course, scale_courses
 from align.inspection.nonfinite import first_nonfinite
+from align.inspection.optimizer_check import records_of
 from align.inspection.scale_problems import ScaleProblem, problems
-from align.inspection.view import RunView, StepView
-from align.records import INIT_STEP, Fact, Phase, TensorKey, TensorRecord
+from align.inspection.view import RunView
+from align.optimizer_records import OptimizerRecords, by_owner
+from align.records import Fact, Phase, TensorKey, TensorRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,50 +52,24 @@ def scaling(view: RunView) -> Scaling:
         or step in skipped
         or scale_lowered(facts[step], _phase(view, step, Phase.GRADIENT))
     ]
-    moments = [one for step in overflowed if (one := moments_of(view, step)) is not None]
+    known = {step: found for step in overflowed if (found := _around(view, step)) is not None}
     return Scaling(
         courses,
         tuple(problem for course in courses for problem in problems(course, facts)),
         clipped,
         tuple(clip for clip in clips if clip is not None),
         {step: _first_overflow(view, step) for step in overflowed},
-        tuple(one.step for one in moments),
-        tuple(applied for one in moments if (applied := applied_skip(one)) is not None),
+        tuple(known),
+        tuple(applied for step, found in known.items() if (applied := applied_skip(step, found)) is not None),
     )
 
 
-def moments_of(view: RunView, step: int) -> Moments | None:
+def _around(view: RunView, step: int) -> OptimizerRecords | None:
     """The parameters and states around a step; None where they are not known as it begins, or as it ends."""
-    before = _parameters(view.step(step - 1)) if step - 1 in view.steps else _initial(view) if step == 0 else {}
-    after = _parameters(view.step(step))
-    if not before or not after:
+    found = records_of(view, view.step(step))
+    if not found.parameters_before or not found.parameters_after:
         return None
-    kept = step - 1 in view.steps
-    states = _states(view.step(step - 1), "") if kept else _states(view.step(step), BEFORE)
-    here = view.step(step)
-    taken = here.by_phase[Phase.UPDATE] or here.by_phase[Phase.GRADIENT]
-    return Moments(step, before, after, states, _states(here, ""), _by_owner(taken), here.facts)
-
-
-def _initial(view: RunView) -> dict[Owner, TensorRecord]:
-    return _by_owner(record for record in view.initial if record.key.step == INIT_STEP)
-
-
-def _parameters(step: StepView) -> dict[Owner, TensorRecord]:
-    return _by_owner(step.by_phase[Phase.PARAM])
-
-
-def _states(step: StepView, suffix: str) -> dict[Owner, TensorRecord]:
-    found = {}
-    for record in step.by_phase[Phase.OPTIMIZER]:
-        name, slot = record.key.name, record.key.slot
-        if slot.endswith(BEFORE) == bool(suffix):
-            found[name, slot.removesuffix(suffix) if suffix else slot] = record
-    return found
-
-
-def _by_owner(records: Iterator[TensorRecord] | Sequence[TensorRecord]) -> dict[Owner, TensorRecord]:
-    return {(record.key.name, record.key.slot): record for record in records}
+    return found if found.gradients else found._replace(gradients=by_owner(_phase(view, step, Phase.GRADIENT)))
 
 
 def _phase(view: RunView, step: int, phase: Phase) -> tuple[TensorRecord, ...]:

@@ -13,8 +13,9 @@ from align.hyperparameters import RATE
 from align.inspection.learning import STRANGERS, Learning, Move
 from align.inspection.loss_curve import LossCurve
 from align.inspection.view import RunView, StepView
-from align.optimizer_replay import Owner, groups_of
-from align.records import Phase, TensorRecord, TimelineRow
+from align.matching.rules import is_root
+from align.optimizer_replay import groups_of
+from align.records import Owner, Phase, TensorRecord, TimelineRow
 from align.tolerance import PRECISIONS
 
 FEWEST_RATES = 3
@@ -260,8 +261,7 @@ def classes_of(view: RunView) -> int | None:
 
 
 def _is_of_root(record: TensorRecord) -> bool:
-    name = record.key.name
-    return name.startswith("<") and name.endswith(">") and record.key.slot.startswith("output")
+    return is_root(record.key.name) and record.key.slot.startswith("output")
 
 
 def _classes(output: TensorRecord, target: TensorRecord) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from align.fp16_range import FADING, FLOAT16, QUANTUM, SMALLEST_NORMAL, STARVED, error_of, is_zero
 from align.inspection.view import RunView, StepView
+from align.loss_scales import loss_scale_of
 from align.records import Phase, TensorKey, TensorRecord, TimelineRow
 from align.tolerance import is_float
 
@@ -122,7 +123,7 @@ def measure(step: StepView, row: TimelineRow | None, *, flushes: bool = False) -
     skipped = row is not None and (row.skipped or row.nonfinite)
     if not records or skipped or any(record.stats is not None and record.stats.nonfinite for record in records):
         return None
-    scale = _scale_of(row)
+    scale = loss_scale_of(row)
     quantum = SMALLEST_NORMAL if flushes else QUANTUM
     layers = tuple(layer for record in records if (layer := layer_of(record, scale, quantum)) is not None)
     gradients = [record for record in step.by_phase[Phase.GRADIENT] if record.stats is not None]
@@ -200,7 +201,7 @@ def _lost(
     zeros = [record for record in gradients if is_float(record.dtype) and is_zero(record)]
     if not zeros:
         return
-    last, scale = _last_before_zeros(step, quantum), _scale_of(row)
+    last, scale = _last_before_zeros(step, quantum), loss_scale_of(row)
     for record in zeros:
         source = entering.get(record.key.name)
         if source is None:
@@ -247,9 +248,3 @@ def _has_numbers(step: StepView, name: str) -> bool:
         if record.key.name == name and record.key.slot.startswith("input")
     ]
     return not inputs or any(not is_zero(record) for record in inputs)
-
-
-def _scale_of(row: TimelineRow | None) -> float:
-    if row is None or not math.isfinite(row.loss_scale) or row.loss_scale <= 0.0:
-        return 1.0
-    return row.loss_scale

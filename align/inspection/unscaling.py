@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from align.applied_skips import Owner
 from align.inspection.loss_scale import Course, after_of
 from align.inspection.view import RunView, StepView
-from align.records import Phase, TensorRecord
+from align.records import Owner, Phase, TensorRecord
 
 FEWEST_STEPS = 3
 """Steps in which the divisor must be seen: what a script divides by besides is the same in most of them."""
@@ -50,7 +49,7 @@ def wrong_divisor(view: RunView, courses: Sequence[Course]) -> WrongDivisor | No
         rest = [factor for step, factor in factors.items() if step not in wrong]
         if wrong and rest and all(math.isclose(factor, usual, rel_tol=SAME) for factor in rest):
             record = view.step(wrong[0]).by_phase[Phase.UPDATE][0]
-            return WrongDivisor(wrong[0], *scales[wrong[0]], (record.key.name, record.key.slot), wrong)
+            return WrongDivisor(wrong[0], *scales[wrong[0]], record.key.owner, wrong)
     return None
 
 
@@ -67,10 +66,10 @@ def divided_by(step: StepView) -> float | None:
     """The one number by which all gradients of a step were divided, None where there is no such number."""
     last: dict[Owner, TensorRecord] = {}
     for record in step.by_phase[Phase.GRADIENT]:
-        last[record.key.name, record.key.slot] = record
+        last[record.key.owner] = record
     along = size = total = 0.0
     for record in step.by_phase[Phase.UPDATE]:
-        before = last.get((record.key.name, record.key.slot))
+        before = last.get(record.key.owner)
         if before is None or before.sketch is None or record.sketch is None:
             return None
         gradient, taken = before.sketch.astype(np.float64), record.sketch.astype(np.float64)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from align.matching.alignment import MOST_CELLS, Matrix, align_sequences, closeness, equal
 from align.records import Phase, TensorKey, TensorRecord
+from align.value_types import is_floating
 
 CallPlace: TypeAlias = tuple[str, int]
 """What is called, and which of its calls."""
@@ -330,7 +331,7 @@ def tensor_likeness(ours: Sequence[TensorRecord | None], theirs: Sequence[Tensor
 
 def _vector(record: TensorRecord | None) -> NDArray[Any] | None:
     """What stands for the values of a float tensor: its sketch, else its statistics."""
-    if record is None or not record.dtype.startswith(("float", "bfloat")):
+    if record is None or not is_floating(record.dtype):
         return None
     if record.sketch is not None:
         return record.sketch

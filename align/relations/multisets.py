@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+from align.hashing import mix, odd_weights
+
 _NAN = np.uint64(0x7FF8000000000000)
 _EXACT_INTEGERS = 2**53
 BLOCK = 1 << 16
@@ -22,11 +23,11 @@ KEPT = 1 << 14
 def value_codes(numbers: NDArray[Any]) -> NDArray[np.uint64]:
     """A mixed 64-bit code of each number, the same in every dtype that holds it; the shape stays."""
     if numbers.dtype.kind in "iu" and numbers.dtype.itemsize == np.dtype(np.int64).itemsize and _is_large(numbers):
-        return _mix(numbers.astype(np.uint64))
+        return mix(numbers.astype(np.uint64))
     wide = numbers.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0
     bits = wide.view(np.uint64)
     bits[np.isnan(wide)] = _NAN
-    return _mix(bits)
+    return mix(bits)
 
 
 def multiset_hash(numbers: NDArray[Any], start: int = 0) -> int:
@@ -40,20 +41,14 @@ def multiset_hash(numbers: NDArray[Any], start: int = 0) -> int:
 
 def place_weights(length: int, start: int = 0) -> NDArray[np.uint64]:
     """One odd weight for each place along a dimension, the same for every dimension."""
-    return _first_weights()[start : start + length] if start + length <= KEPT else _weights(start, length)
+    return _first_weights()[start : start + length] if start + length <= KEPT else odd_weights(start, length)
 
 
 @cache
 def _first_weights() -> NDArray[np.uint64]:
     """Those of the first places, which a checkpoint of 20,000 small tensors asks for 80,000 times."""
-    weights = _weights(0, KEPT)
+    weights = odd_weights(0, KEPT)
     weights.flags.writeable = False
-    return weights
-
-
-def _weights(start: int, length: int) -> NDArray[np.uint64]:
-    mixed = _mix(np.arange(start + 1, start + length + 1, dtype=np.uint64) * _GOLDEN)
-    weights: NDArray[np.uint64] = mixed | np.uint64(1)
     return weights
 
 
@@ -82,10 +77,3 @@ def hashes_of_codes(codes: NDArray[np.uint64], weights: list[NDArray[np.uint64]]
 
 def _is_large(numbers: NDArray[Any]) -> bool:
     return numbers.size > 0 and (int(numbers.max()) > _EXACT_INTEGERS or int(numbers.min()) < -_EXACT_INTEGERS)
-
-
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = values ^ values >> np.uint64(31)
-    return mixed

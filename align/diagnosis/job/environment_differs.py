@@ -64,7 +64,7 @@ def _differing(runs: list[RunInfo], facet: Facet) -> str:
     groups = _groups(runs, facet)
     if len(groups) < 2:  # noqa: PLR2004 - one group is agreement
         return ""
-    told = [say("{} on {}", _value(runs, facet, ranks), _ranks(ranks)) for ranks in groups]
+    told = [say("{} on {}", _value(runs, facet, ranks), wording.ranks(ranks)) for ranks in groups]
     return say("{} {}", facet.name, joined(", ", told))
 
 
@@ -82,7 +82,3 @@ def _groups(runs: list[RunInfo], facet: Facet) -> list[list[int]]:
 
 def _value(runs: list[RunInfo], facet: Facet, ranks: list[int]) -> str:
     return str(facet.read(next(run for run in runs if run.rank == ranks[0])))
-
-
-def _ranks(ranks: list[int]) -> str:
-    return say("rank {}", ranks[0]) if len(ranks) == 1 else say("ranks {}", wording.ranges(ranks))

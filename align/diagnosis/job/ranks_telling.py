@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 from align import wording
 from align.inspection import Job
 from align.inspection.ranks import names_of
-from align.optimizer_replay import Owner
+from align.records import Owner
 from align.sentences import say
 
 MOST_NAMED = 3
 PAIR = 2
+GENERATORS = {"torch": "torch", "device": "the device"}
+"""Whose generator drew numbers, in words."""
 
 
 def ranks(job: Job, places: Iterable[int]) -> str:

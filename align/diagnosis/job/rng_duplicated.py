@@ -15,8 +15,6 @@ from align.sentences import say
 CODE = "AL210"
 LABEL = "rng-duplicated"
 
-WORDS = {"torch": "torch", "device": "the device"}
-
 
 @job_rule(CODE, LABEL, rank=20)
 def find(job: Job) -> Iterator[Finding]:
@@ -28,7 +26,7 @@ def find(job: Job) -> Iterator[Finding]:
     why = (
         say(
             "the generator of {} has the same state on both as {} begins",
-            WORDS[found.generator],
+            ranks_telling.GENERATORS[found.generator],
             wording.step(key.step),
         )
         if found.generator

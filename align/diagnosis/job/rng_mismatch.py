@@ -15,8 +15,6 @@ from align.sentences import say
 CODE = "AL202"
 LABEL = "rng-mismatch"
 
-WORDS = {"torch": "torch", "device": "the device"}
-
 
 @job_rule(CODE, LABEL, rank=12)
 def find(job: Job) -> Iterator[Finding]:
@@ -52,5 +50,8 @@ def _why(generator: str, step: int, *, alike: bool) -> str:
         return ""
     seeds = "they were seeded alike, but " if alike else ""
     return say(
-        ": {}the generator of {} has another state on each as {} begins", seeds, WORDS[generator], wording.step(step)
+        ": {}the generator of {} has another state on each as {} begins",
+        seeds,
+        ranks_telling.GENERATORS[generator],
+        wording.step(step),
     )

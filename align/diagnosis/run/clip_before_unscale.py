@@ -22,7 +22,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
         return
     clip = wrong[0]
     taken = inspection.view.step(clip.step).by_phase[Phase.UPDATE]
-    name, slot = (taken[0].key.name, taken[0].key.slot) if taken else ("clip", "norm")
+    name, slot = taken[0].key.owner if taken else ("clip", "norm")
     yield Finding(
         CODE,
         LABEL,

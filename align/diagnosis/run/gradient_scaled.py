@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from align import wording
 from align.diagnosis.registry import run_rule
+from align.diagnosis.scale_telling import DIVIDE_FIRST
 from align.inspection import Inspection
 from align.records import Finding, Phase, Place, Severity
 from align.sentences import say
@@ -36,7 +37,7 @@ def find(inspection: Inspection) -> Iterator[Finding]:
             wording.factor(factor),
             more,
         ),
-        "Divide the gradients by the scale that their loss was multiplied by, and move the scale afterwards.",
+        DIVIDE_FIRST,
         Place(found.step, str(Phase.UPDATE), *found.owner),
         {
             "scaled_by": found.scaled_by,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from align import wording
-from align.diagnosis import telling
+from align.diagnosis import nan_telling, telling
 from align.diagnosis.run import nonfinite_telling as tell
 from align.fp16_range import FLOAT16, QUANTUM
 from align.inspection import RunView
@@ -253,11 +253,7 @@ _ADVICE: Mapping[Where, str] = {
 def _advice_on_code(start: Start) -> str:
     name = tell.code_of(start) or start.key.name
     if start.key.phase is Phase.BACKWARD:
-        return say(
-            "Look at the operators of {} whose derivative is not finite at some value: sqrt or norm at 0, a branch "
-            "that torch.where does not select, a division. Make the argument safe before the operator.",
-            name,
-        )
+        return nan_telling.backward_advice(name)
     if start.mask is not None:
         return say(
             "See whether {} masks a row completely: leave one entry of each row unmasked, or set such rows of the "
@@ -267,9 +263,4 @@ def _advice_on_code(start: Start) -> str:
         )
     if not start.nan:
         return say("Look in {} for a division by zero or the logarithm of zero. {}", name, tell.look_advice(start))
-    return say(
-        "Look in {} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
-        "completely. {}",
-        name,
-        tell.look_advice(start),
-    )
+    return nan_telling.forward_advice(name, tell.look_advice(start))

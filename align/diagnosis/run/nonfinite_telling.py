@@ -161,12 +161,14 @@ def evidence(start: Start) -> dict[str, Any]:
 
 def arguments(start: Start) -> dict[str, Any]:
     """What the sentences are made from."""
-    key = start.key
     return {
-        "step": key.step, "micro": key.micro, "phase": str(key.phase), "name": key.name, "slot": key.slot,
-        "call": key.call, "owner": start.owner, "sibling": start.sibling, "kind": kind_of(start),
-        "origin": str(start.origin), "masked_rows": start.mask is not None,
-    }  # fmt: skip
+        **telling.key_arguments(start.key),
+        "owner": start.owner,
+        "sibling": start.sibling,
+        "kind": kind_of(start),
+        "origin": str(start.origin),
+        "masked_rows": start.mask is not None,
+    }
 
 
 def look_advice(start: Start) -> str:

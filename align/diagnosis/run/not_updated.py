@@ -9,7 +9,6 @@ from align.diagnosis.registry import run_rule
 from align.inspection import Inspection
 from align.inspection.nonfinite import Start
 from align.inspection.stall import Standstill
-from align.optimizer_replay import Owner
 from align.records import Finding, Place, Severity
 from align.sentences import joined, say
 
@@ -101,79 +100,75 @@ def _overflowed(inspection: Inspection, found: Standstill) -> str:
 
 def sentence(found: Standstill) -> str:
     """Why parameters are not updated."""
+    return {**_no_step(found), **_no_gradient(found), **_some(found)}[found.cause]
+
+
+def _no_step(found: Standstill) -> dict[str, str]:
+    """The sentences where no step moves anything, or teaches anything."""
     steps = wording.plural(found.count, "step")
-    named = wording.listing([joined(" ", owner) for owner in found.owners[:NAMED]], len(found.owners))
-    which = say("{} of {}", wording.count(len(found.owners)), wording.plural(found.total, "parameter"))
     return {
         "rate": say("The learning rate is 0 in all {} that were seen: no parameter can move.", steps),
-        "rate_ends": (
-            say(
-                "The learning rate is 0 from {} to the end of the run, {}: from there on no parameter moves.",
-                wording.step(found.step),
-                steps,
-            )
+        "rate_ends": say(
+            "The learning rate is 0 from {} to the end of the run, {}: from there on no parameter moves.",
+            wording.step(found.step),
+            steps,
         ),
         "skipped": say("All {} were skipped because a gradient was not finite: no parameter has moved.", steps),
         "zero_gradients": say(
             "All gradients are exactly 0 in {}, the loss is not: nothing can be learned from it.", steps
         ),
-        "not_owned": (
-            say(
-                "None of the {} that get a gradient belongs to the optimizer ({}): it updates others, or none.",
-                wording.plural(found.total, "parameter"),
-                named,
-            )
-        ),
-        "cleared": (
-            say(
-                "Backward makes gradients, and in none of the {} does the optimizer take one: they are cleared "
-                "before it is called, and no parameter moves.",
-                steps,
-            )
-        ),
-        "unreached": (
-            say(
-                "In none of {} does one of the {} of the optimizer get a gradient: backward does not reach them, "
-                "and no parameter moves.",
-                steps,
-                wording.plural(found.total, "parameter"),
-            )
-        ),
-        "loose": (
-            say(
-                "{} with a gradient {} in no optimizer, so that nothing moves {}: {}.",
-                which,
-                _are(found.owners),
-                _them(found.owners),
-                named,
-            )
-        ),
-        "replaced": (
-            say(
-                "{} with a gradient {} in no optimizer, so that nothing moves {}: {}. In their place the optimizer "
-                "has as many that belong to no module and get no gradient.",
-                which,
-                _are(found.owners),
-                _them(found.owners),
-                named,
-            )
-        ),
-        "stuck": (
-            say(
-                "{} with a gradient and a learning rate {} the same to the last bit after {}, though the update is "
-                "large enough to be seen: {}.",
-                which,
-                _are(found.owners),
-                steps,
-                named,
-            )
-        ),
-    }[found.cause]
+    }
 
 
-def _them(owners: tuple[Owner, ...]) -> str:
-    return "it" if len(owners) == 1 else "them"
+def _no_gradient(found: Standstill) -> dict[str, str]:
+    """The sentences where no gradient comes to a parameter that the optimizer has."""
+    steps, all_of_them = wording.plural(found.count, "step"), wording.plural(found.total, "parameter")
+    return {
+        "not_owned": say(
+            "None of the {} that get a gradient belongs to the optimizer ({}): it updates others, or none.",
+            all_of_them,
+            _named(found),
+        ),
+        "cleared": say(
+            "Backward makes gradients, and in none of the {} does the optimizer take one: they are cleared "
+            "before it is called, and no parameter moves.",
+            steps,
+        ),
+        "unreached": say(
+            "In none of {} does one of the {} of the optimizer get a gradient: backward does not reach them, "
+            "and no parameter moves.",
+            steps,
+            all_of_them,
+        ),
+    }
 
 
-def _are(owners: tuple[Owner, ...]) -> str:
-    return "is" if len(owners) == 1 else "are"
+def _some(found: Standstill) -> dict[str, str]:
+    """The sentences where some parameters stand still."""
+    which = say("{} of {}", wording.count(len(found.owners)), wording.plural(found.total, "parameter"))
+    are, them = ("is", "it") if len(found.owners) == 1 else ("are", "them")
+    return {
+        "loose": say(
+            "{} with a gradient {} in no optimizer, so that nothing moves {}: {}.", which, are, them, _named(found)
+        ),
+        "replaced": say(
+            "{} with a gradient {} in no optimizer, so that nothing moves {}: {}. In their place the optimizer "
+            "has as many that belong to no module and get no gradient.",
+            which,
+            are,
+            them,
+            _named(found),
+        ),
+        "stuck": say(
+            "{} with a gradient and a learning rate {} the same to the last bit after {}, though the update is "
+            "large enough to be seen: {}.",
+            which,
+            are,
+            wording.plural(found.count, "step"),
+            _named(found),
+        ),
+    }
+
+
+def _named(found: Standstill) -> str:
+    return wording.listing([joined(" ", owner) for owner in found.owners[:NAMED]], len(found.owners))

@@ -65,7 +65,7 @@ def _summary(check: OptimizerCheck, first: FormulaError, *, sure: bool) -> str:
             step,
             kinds,
             _parameters(check),
-            _what(first),
+            optimizer_explanation.what_differs(first),
             joined(" ", first.owner),
             error,
         )
@@ -91,10 +91,6 @@ def _parameters(check: OptimizerCheck) -> str:
     return say(
         "{} of {} that could be replayed", wording.count(len(owners)), wording.plural(check.checked, "parameter")
     )
-
-
-def _what(error: FormulaError) -> str:
-    return "the update" if error.what == "update" else say("the state {}", error.what)
 
 
 def _advice(check: OptimizerCheck) -> str:

@@ -8,8 +8,8 @@ from align import wording
 from align.diagnosis.registry import run_rule
 from align.hyperparameters import group_of
 from align.inspection import Inspection
-from align.optimizer_replay import Owner, groups_of
-from align.records import Finding, Phase, Place, Severity
+from align.optimizer_replay import groups_of
+from align.records import Finding, Owner, Phase, Place, Severity
 from align.sentences import joined, say
 
 CODE = "AL704"
@@ -62,7 +62,7 @@ def _decays(inspection: Inspection) -> dict[Owner, float]:
     for number in inspection.learning.steps:
         step = inspection.view.step(number)
         groups = groups_of(step.facts)
-        owners = [(record.key.name, record.key.slot) for record in step.by_phase[Phase.PARAM] if len(record.shape) == 1]
+        owners = [record.key.owner for record in step.by_phase[Phase.PARAM] if len(record.shape) == 1]
         found = {owner: group.get("weight_decay") for owner in owners if (group := group_of(owner, groups)) is not None}
         known = {owner: float(decay) for owner, decay in found.items() if isinstance(decay, (int, float))}
         if known:

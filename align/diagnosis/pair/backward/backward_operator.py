@@ -55,7 +55,7 @@ def _summary(walk: Walk, first: Suspect) -> str:
     key = comparison.key
     name = walk.modules[key.name].class_name
     much = say("{}{}", telling.amount(comparison), telling.comma_relation(comparison, first.scale))
-    device = _devices(walk)
+    device = telling.other_device(walk)
     if key.phase is Phase.GRADIENT:
         return say(
             "{}: {} of {} is the first gradient that differs: {}. Forward agrees, and so {}: the part of the "
@@ -119,11 +119,6 @@ def _grown(growth: Growth | None) -> str:
         growth.first,
         f"{growth.furthest:.2f}",
     )
-
-
-def _devices(walk: Walk) -> str:
-    ours, theirs = walk.reference.device_type, walk.candidate.device_type
-    return say(" on {} than on {}", theirs, ours) if ours != theirs else ""
 
 
 def _advice(walk: Walk, first: Suspect) -> str:

@@ -141,4 +141,4 @@ def _is_held(walk: Walk, gap: GradientGap) -> bool | None:
         return None
     comparison = gap.suspect.comparison
     key = (comparison.candidate if gap.by_candidate else comparison.reference).key
-    return group_of((key.name, key.slot), groups) is not None
+    return group_of(key.owner, groups) is not None

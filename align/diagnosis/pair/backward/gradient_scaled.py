@@ -9,6 +9,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.pair.backward.backward_cause import BackwardKind, cause_of, moved_scale, rows_of
 from align.diagnosis.registry import rule
+from align.diagnosis.scale_telling import DIVIDE_FIRST
 from align.gradient_factors import GradientFactor, clipping, is_clipping
 from align.records import Finding, Phase, Severity, TimelineRow
 from align.sentences import joined, say
@@ -113,10 +114,7 @@ def _moved(walk: Walk, step: int, side: str, scales: tuple[float, float]) -> tup
         side,
         before,
     )
-    return (
-        why,
-        "Divide the gradients by the scale that their loss was multiplied by, and move the scale afterwards.",
-    )
+    return why, DIVIDE_FIRST
 
 
 def _clipped(rows: tuple[TimelineRow | None, TimelineRow | None]) -> tuple[str, str]:

@@ -112,8 +112,8 @@ def _local_gradients(walk: Walk) -> list[Local] | None:
     if first is None or not _is_update(first) or max(walk.reference.world_size, walk.candidate.world_size) < PAIR:
         return None
     step = first.comparison.key.step
-    gradients = {_owner(each): each for each in _of(walk, step, Phase.GRADIENT) if each.key.micro == 0}
-    updates = {_owner(each): each for each in _of(walk, step, Phase.UPDATE)}
+    gradients = {each.key.owner: each for each in _of(walk, step, Phase.GRADIENT) if each.key.micro == 0}
+    updates = {each.key.owner: each for each in _of(walk, step, Phase.UPDATE)}
     if not updates or updates.keys() - gradients.keys():
         return None
     found = [(gradients[owner], update) for owner, update in updates.items()]
@@ -132,10 +132,6 @@ def _is_update(first: Suspect) -> bool:
 
 def _of(walk: Walk, step: int, phase: Phase) -> Iterator[Comparison]:
     return (each for each in walk.comparisons if (each.key.step, each.key.phase) == (step, phase))
-
-
-def _owner(each: Comparison) -> tuple[str, str]:
-    return each.key.name, each.key.slot
 
 
 def _change(gradient: TensorRecord, update: TensorRecord) -> float | None:

@@ -87,6 +87,6 @@ def _lost(walk: Walk, lost: LostLoss) -> Finding:
             lost.step + 1,
         ),
         Place(step=lost.step, phase="loss", name=LOSS),
-        {"step": lost.step, "finite": sides[1], "loss": lost.loss},
+        {"step": lost.step, sides[1]: lost.loss},
         {"step": lost.step},
     )

@@ -31,7 +31,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             "{}: the logits agree, the targets handed to the loss differ. No module is to blame.",
             telling.opening(found.key),
         )
-        advice = "Compare how both scripts make the targets: label shift, padding, ignored index, collation."
+        advice = given.TARGETS_ADVICE
     else:
         names = list(dict.fromkeys(given.name_of(each.pair.key) for each in found.unequal))
         related = batch_relation(found.unequal[0].pair)

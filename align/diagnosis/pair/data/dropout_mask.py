@@ -10,15 +10,13 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.pair.forward import forward_cause
 from align.diagnosis.registry import rule
-from align.records import Finding, Kind, Origin, Phase, Severity, TensorRecord
+from align.dropped import of_one_rate, zero_share
+from align.records import Finding, Kind, Origin, Phase, Severity
 from align.sentences import say
 from align.walk import Suspect
 
 CODE = "AL204"
 LABEL = "dropout-mask-differs"
-
-LARGEST_DEVIATION = 5.0
-"""The zero shares of two masks of one rate differ by less than so many standard deviations."""
 
 SMALLEST_SHARE = 0.05
 """Masks of rate p change what they are applied to by sqrt(2 p / (1 - p)); attention and residuals inside a module leave
@@ -128,11 +126,8 @@ def zero_shares(walk: Walk) -> tuple[float, float] | None:
     if first is None or not _is_dropout_output(walk, first):
         return None
     comparison = first.comparison
-    shares = (_zero_share(comparison.reference), _zero_share(comparison.candidate))
-    mean = sum(shares) / 2
-    deviation = math.sqrt(max(2 * mean * (1 - mean), 0.0) / max(comparison.reference.numel, 1))
-    alike = min(shares) > 0.0 and abs(shares[0] - shares[1]) <= LARGEST_DEVIATION * deviation
-    return shares if alike else None
+    shares = (zero_share(comparison.reference), zero_share(comparison.candidate))
+    return shares if of_one_rate(shares, comparison.reference.numel) else None
 
 
 def _is_dropout_output(walk: Walk, first: Suspect) -> bool:
@@ -143,7 +138,3 @@ def _is_dropout_output(walk: Walk, first: Suspect) -> bool:
         and key.slot.startswith("output")
         and telling.is_dropout(walk.modules.get(key.name))
     )
-
-
-def _zero_share(record: TensorRecord) -> float:
-    return record.stats.zeros / record.numel if record.stats is not None and record.numel else 0.0

@@ -22,6 +22,8 @@ from align.samples import SampleKind, SampleRelation, relate_samples
 from align.sentences import joined, say
 from align.tolerance import is_float
 
+TARGETS_ADVICE = "Compare how both scripts make the targets: label shift, padding, ignored index, collation."
+
 LABEL_NAMES = frozenset({"label", "labels", "target", "targets", "y"})
 """What arguments are called that the loss alone reads: torch's own names, and those of libraries of models."""
 

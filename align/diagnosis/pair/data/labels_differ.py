@@ -70,4 +70,4 @@ def _advice(found: Given) -> str:
             "Shift the labels once: either the data collator does it, or the model or its loss (models of transformers "
             "shift inside when they are given labels). Take the other shift out of the script."
         )
-    return "Compare how both scripts make the targets: label shift, padding, ignored index, collation."
+    return given.TARGETS_ADVICE

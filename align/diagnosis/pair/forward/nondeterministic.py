@@ -50,12 +50,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             "class_name": module.class_name if module is not None else None,
         },
         {
-            "step": key.step,
-            "micro": key.micro,
-            "phase": str(key.phase),
-            "name": key.name,
-            "slot": key.slot,
-            "call": key.call,
+            **telling.key_arguments(key),
             "relative_l2": comparison.relative_l2,
             "deterministic": deterministic,
         },

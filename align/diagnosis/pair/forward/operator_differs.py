@@ -81,24 +81,19 @@ def _summary(walk: Walk, first: Suspect, argument: str) -> str:
         )
     agree = say("{} The class ({}), settings, parameters and inputs of {} agree", told, name, key.name)
     if forward_cause.is_library(walk, key.name):
-        return say("{}, so the operator behind it gives another result{}.", agree, _devices(walk))
+        return say("{}, so the operator behind it gives another result{}.", agree, telling.other_device(walk))
     return say(
         "{}, so what its code runs gives another result{}: an operator, or a branch or state of the code that no "
         "capture sees.",
         agree,
-        _devices(walk),
+        telling.other_device(walk),
     )
 
 
 def _shapes(walk: Walk, first: Suspect, argument: str) -> str:
     key = first.comparison.key
-    pair = next(pair for pair in walk.shape_differences if (pair.key.name, pair.key.slot) == (key.name, argument))
+    pair = next(pair for pair in walk.shape_differences if pair.key.owner == (key.name, argument))
     return say("{} and {}", wording.shape(pair.reference.shape), wording.shape(pair.candidate.shape))
-
-
-def _devices(walk: Walk) -> str:
-    ours, theirs = walk.reference.device_type, walk.candidate.device_type
-    return say(" on {} than on {}", theirs, ours) if ours != theirs else ""
 
 
 def _advice(walk: Walk, first: Suspect, argument: str) -> str:

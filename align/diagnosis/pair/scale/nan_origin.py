@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from align import wording
 from align.comparison import Walk
-from align.diagnosis import telling
+from align.diagnosis import nan_telling, telling
 from align.diagnosis.pair.scale.overflow import is_overflow, nonfinite_suspects
 from align.diagnosis.registry import rule
 from align.nonfinite import NonfiniteSide
@@ -101,14 +101,5 @@ def _advice(suspect: Suspect) -> str:
             "their norm."
         )
     if key.phase in {Phase.BACKWARD, Phase.GRADIENT}:
-        return say(
-            "Look at the operators of {} whose derivative is not finite at some value: sqrt or norm at 0, a branch "
-            "that torch.where does not select, a division. Make the argument safe before the operator.",
-            name,
-        )
-    return say(
-        "Look in {} for 0/0, the logarithm or root of a negative number, Inf - Inf, or a row that is masked "
-        "completely. {}",
-        name,
-        telling.capture_advice(key.name),
-    )
+        return nan_telling.backward_advice(name)
+    return nan_telling.forward_advice(name, telling.capture_advice(key.name))

@@ -9,7 +9,8 @@ from align import wording
 from align.comparison import Walk
 from align.configuration import MODEL_CONFIG, ConfigDifference
 from align.diagnosis import telling
-from align.records import Kind, ModuleInfo, Origin, Phase
+from align.matching.rules import is_root
+from align.records import Kind, ModuleInfo, Origin, Phase, Severity
 from align.sentences import say
 from align.walk import Suspect
 
@@ -49,6 +50,13 @@ def settled_by(walk: Walk, difference: ConfigDifference) -> int | None:
     return ABOVE if above and concerns else None
 
 
+def severity(walk: Walk, *, sure: bool) -> Severity:
+    """An error for what surely is the cause; else a warning where the runs part, and a note where they do not."""
+    if sure:
+        return Severity.ERROR
+    return Severity.NOTE if walk.first is None else Severity.WARNING
+
+
 def made_by_code(first: Suspect) -> bool:
     """Whether the code of a module made the first difference, and not the batch, the weights or the optimizer.
 
@@ -67,11 +75,6 @@ def first_sentence(first: Suspect) -> str:
         much = say(" (relative L2 {})", wording.relative(comparison.relative_l2)) if comparison.relative_l2 else ""
     made = say("; {} made it", telling.maker(first)) if first.origin is Origin.FUNCTIONAL else ""
     return say("{}: {} is the first tensor that differs{}{}.", telling.opening(key), telling.tensor(key), much, made)
-
-
-def is_root(name: str) -> bool:
-    """Whether the name is that of an outermost module."""
-    return name.startswith("<") and name.endswith(">")
 
 
 def _holds(holder: str, name: str) -> bool:

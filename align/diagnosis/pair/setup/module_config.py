@@ -11,7 +11,7 @@ from align.configuration import MODEL_CONFIG, ConfigDifference, config_differenc
 from align.diagnosis import telling
 from align.diagnosis.pair.setup import explaining
 from align.diagnosis.registry import rule
-from align.records import Finding, Place, Severity
+from align.records import Finding, Place
 from align.sentences import say
 
 CODE = "AL107"
@@ -51,7 +51,7 @@ def _finding(walk: Walk, told: ConfigDifference, differences: Sequence[ConfigDif
     return Finding(
         CODE,
         LABEL,
-        _severity(walk, sure=sure),
+        explaining.severity(walk, sure=sure),
         summary if first is None else say("{} {}", summary, explaining.first_sentence(first)),
         _advice(walk, told),
         Place(name=told.name) if first is None else telling.place_of(first.comparison.key, told.name),
@@ -67,12 +67,6 @@ def _finding(walk: Walk, told: ConfigDifference, differences: Sequence[ConfigDif
         if first is None
         else {**telling.arguments_of(first), **arguments, "tensor": first.comparison.key.name},
     )
-
-
-def _severity(walk: Walk, *, sure: bool) -> Severity:
-    if sure:
-        return Severity.ERROR
-    return Severity.NOTE if walk.first is None else Severity.WARNING
 
 
 def _sentence(told: Sequence[ConfigDifference]) -> str:

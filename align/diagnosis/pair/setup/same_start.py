@@ -11,7 +11,7 @@ from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.pair.setup import explaining
 from align.diagnosis.registry import rule
-from align.records import Finding, Kind, Phase, Place, Severity
+from align.records import Finding, Kind, Phase, Place
 from align.sentences import joined, say
 
 CODE = "AL101"
@@ -56,19 +56,13 @@ def find(walk: Walk) -> Iterator[Finding]:
     yield Finding(
         CODE,
         LABEL,
-        _severity(walk, sure=sure),
+        explaining.severity(walk, sure=sure),
         summary if first is None else say("{} {}", summary, explaining.first_sentence(first)),
         joined(" ", (each.advice for each in found if each.advice)),
         Place() if first is None else telling.place_of(first.comparison.key),
         {"reference": dict(walk.reference.same_start), "candidate": dict(walk.candidate.same_start)},
         {"differing": [each.name for each in found]},
     )
-
-
-def _severity(walk: Walk, *, sure: bool) -> Severity:
-    if sure:
-        return Severity.ERROR
-    return Severity.NOTE if walk.first is None else Severity.WARNING
 
 
 def _one_sided(walk: Walk) -> Iterator[Circumstance]:

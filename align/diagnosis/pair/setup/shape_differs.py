@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
+from align.diagnosis.pair.setup import explaining
 from align.diagnosis.registry import rule
 from align.pairing import Pair
-from align.records import Finding, Kind, Origin, Phase, Severity
+from align.records import Finding, Kind, Origin, Phase
 from align.sentences import say
 
 CODE = "AL104"
@@ -32,7 +33,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     yield Finding(
         CODE,
         LABEL,
-        _severity(walk, stops=stops, by_module=by_module),
+        explaining.severity(walk, sure=stops and not by_module),
         say(
             "{}: {} has shape {} in the reference and {} in the candidate{}.",
             telling.opening(key),
@@ -53,12 +54,6 @@ def find(walk: Walk) -> Iterator[Finding]:
             "candidate_shape": list(told.candidate.shape),
         },
     )
-
-
-def _severity(walk: Walk, *, stops: bool, by_module: bool) -> Severity:
-    if stops and not by_module:
-        return Severity.ERROR
-    return Severity.NOTE if walk.first is None else Severity.WARNING
 
 
 def _told(walk: Walk, *, stops: bool) -> Pair:

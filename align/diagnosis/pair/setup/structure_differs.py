@@ -9,8 +9,10 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.pair.backward import unreduced
+from align.diagnosis.pair.setup import explaining
 from align.diagnosis.pair.setup.other_class import other_class
 from align.diagnosis.registry import rule
+from align.matching.rules import is_root
 from align.pairing import ASIDE
 from align.records import Finding, Kind, Origin, Phase, Place, RunInfo, Severity, TensorKey
 from align.sentences import capital, joined, say
@@ -82,7 +84,7 @@ def _structure(
     return Finding(
         CODE,
         LABEL,
-        _severity(walk, sure=sure),
+        explaining.severity(walk, sure=sure),
         joined(" ", filter(None, told)),
         advice,
         telling.place_of(walk.first.comparison.key) if sure and walk.first is not None else Place(),
@@ -143,12 +145,6 @@ def _parts(names: tuple[tuple[str, ...], tuple[str, ...]], made: tuple[Unanswere
                 yield say("{} only in the {} (such as {})", many, side, found[0])
 
 
-def _severity(walk: Walk, *, sure: bool) -> Severity:
-    if sure:
-        return Severity.ERROR
-    return Severity.NOTE if walk.first is None else Severity.WARNING
-
-
 def _cause(walk: Walk, names: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[str, bool]:
     """Why the runs may part because of it, and whether that stands before all else.
 
@@ -198,7 +194,7 @@ def _by_code(walk: Walk, first: Suspect, names: tuple[tuple[str, ...], tuple[str
 
 def _may_have_run(walk: Walk, first: Suspect, names: tuple[tuple[str, ...], tuple[str, ...]]) -> list[str]:
     """The modules of one run whose parent's code made the first difference, where no record tells when they ran."""
-    around = "" if _is_root(first.owner) else first.owner
+    around = "" if is_root(first.owner) else first.owner
     inside = [name for side in names for name in side if _parent(name) in {around, walk.names.of(around)}]
     ran = {key.name for orders in walk.unpaired_orders for key in orders if key.phase is Phase.FORWARD}
     return [name for name in inside if name not in ran]
@@ -232,7 +228,7 @@ def _alone(walk: Walk, first: Suspect, side: str) -> list[str]:
         for other, order in walk.unpaired_orders[not here].items()
         if (other.step, other.phase) == (key.step, Phase.FORWARD) and begin < order < mine.order
     }
-    return [name for name in ran if name not in both and not _is_root(name)]
+    return [name for name in ran if name not in both and not is_root(name)]
 
 
 def _owns(name: str, owners: set[str]) -> bool:
@@ -324,7 +320,7 @@ def _unanswered(walk: Walk, side: str, left_out: set[str]) -> Unanswered:
         if key.phase is Phase.FORWARD and key.name not in left_out and key.slot.startswith("output")
     ]
     whole = {_call(key) for key in keys} - paired
-    roots = {call[2] for call in whole if _is_root(call[2])}
+    roots = {call[2] for call in whole if is_root(call[2])}
     alone = {call[:2] for call in whole if call[0] in steps} - micros
     found: tuple[dict[str, None], ...] = ({}, {}, {})
     for key in keys:
@@ -354,7 +350,3 @@ def _call(key: TensorKey) -> tuple[int, int, str, int]:
 
 def _parent(name: str) -> str:
     return name.rpartition(".")[0]
-
-
-def _is_root(name: str) -> bool:
-    return name.startswith("<") and name.endswith(">")

@@ -61,7 +61,7 @@ def find(walk: Walk) -> Iterator[Finding]:
     yield Finding(
         CODE,
         LABEL,
-        _severity(walk, sure=first is not None),
+        explaining.severity(walk, sure=first is not None),
         summary if first is None else say("{} {}", summary, explaining.first_sentence(first)),
         _advice(walk, told),
         Place(told.step, str(Phase.FORWARD), told.name)
@@ -149,12 +149,6 @@ def _can_matter(first: Suspect, module: ModuleInfo | None) -> bool:
     if first.origin is Origin.FUNCTIONAL or module is None or not module.leaf or MODE_MATTERS in module.class_name:
         return True
     return SAME_IN_BOTH.search(module.class_name) is None
-
-
-def _severity(walk: Walk, *, sure: bool) -> Severity:
-    if sure:
-        return Severity.ERROR
-    return Severity.NOTE if walk.first is None else Severity.WARNING
 
 
 def _sentence(told: ModeDifference, others: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from align.updates import differing_learning_rates
 
 CODE = "AL703"
 LABEL = "learning-rate-differs"
+ADVICE = "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch."
 
 
 @rule(CODE, LABEL, rank=55)
@@ -49,7 +50,7 @@ def find(walk: Walk) -> Iterator[Finding]:
             " All gradients agree; the parameters part here." if parts_here else "",
         )
         + _schedule(walk),
-        "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
+        ADVICE,
         Place(step=step, phase="optimizer", name=telling.first_name(walk) if parts_here else ""),
         {"learning_rates": {str(step): list(pair) for step, pair in differing.items()}, **_evidence(walk)},
         {"step": step, "reference": rates[0], "candidate": rates[1]},
@@ -74,7 +75,7 @@ def _later(walk: Walk) -> Iterator[Finding]:
             f"{other.rates[1]:.6g}",
         )
         + _schedule(walk),
-        "Give both runs one learning rate and one schedule: warm-up, scaling by world size, steps per epoch.",
+        ADVICE,
         Place(step=other.step, phase="optimizer"),
         {"learning_rates": {str(other.step): list(other.rates)}, **_evidence(walk)},
         {"step": other.step, "reference": other.rates[0], "candidate": other.rates[1]},

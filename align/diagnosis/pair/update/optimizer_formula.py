@@ -8,8 +8,8 @@ from align import wording
 from align.comparison import Walk
 from align.diagnosis import telling
 from align.diagnosis.registry import rule
-from align.optimizer_explanation import told
-from align.optimizer_replay import FormulaCheck, FormulaError
+from align.optimizer_explanation import told, what_differs
+from align.optimizer_replay import FormulaCheck
 from align.records import Finding, Place, Severity
 from align.sentences import capital, say
 from align.updates import UpdateCheck
@@ -46,7 +46,7 @@ def _own_settings(walk: Walk, check: FormulaCheck) -> Finding:
             side,
             len(owners),
             check.checked,
-            _what(first),
+            what_differs(first),
             name,
             wording.relative(first.error),
             wording.factor(first.factor),
@@ -76,10 +76,6 @@ def _own_settings(walk: Walk, check: FormulaCheck) -> Finding:
 
 def _explained(check: FormulaCheck) -> str:
     return "" if check.explanation is None else say(" {}", told(check.explanation))
-
-
-def _what(error: FormulaError) -> str:
-    return "the update" if error.what == "update" else say("the state {}", error.what)
 
 
 def _other_update(walk: Walk, check: UpdateCheck) -> Finding:
