@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from align.acceptance import Policy, read_policy
-from align.acceptance.numbers import share
 from align.acceptance.policy import Need, Setting
 from align.acceptance.policy_keys import AT_LEAST, SHARE
+from align.wording import share
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "accept.md"
 OPEN, CLOSE = "<!-- criteria -->", "<!-- /criteria -->"

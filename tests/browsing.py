@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request
 
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
 CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
@@ -33,9 +33,11 @@ class Opened:
         found: list[list[str]] = self.page.locator(selector).evaluate_all(script)
         return found
 
-    def violations(self, rules: dict[str, Any] = RULES) -> list[str]:
-        """What axe-core finds against its rules: the rule and the first element."""
-        found = Axe().run(self.page, options=rules).response["violations"]
+    def violations(self, rules: dict[str, Any] = RULES, within: str = "body") -> list[str]:
+        """What axe-core finds against its rules, in the whole page or a part: the rule and the first element."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self.page, within, {**rules, "resultTypes": ["violations"]}).response["violations"]
         return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
 
     def too_wide(self) -> list[str]:
@@ -50,9 +52,11 @@ class Opened:
 
 @dataclass(frozen=True)
 class Pages:
-    """A headless Chromium; each page has a profile of its own."""
+    """A headless Chromium; each window has a profile of its own, and is used again once nothing is left in it."""
 
     browser: Browser
+    idle: dict[bool, list[Page]] = field(default_factory=lambda: {True: [], False: []})
+    """The windows that show nothing, by whether they run scripts."""
 
     @contextmanager
     def open(
@@ -65,26 +69,49 @@ class Pages:
         scripts: bool = True,
     ) -> Iterator[Opened]:
         """Open a file; `address` is what stands behind its name, from `#` on."""
-        context = self.browser.new_context(
-            offline=True,
-            color_scheme=scheme,
-            viewport={"width": width, "height": 900},
-            java_script_enabled=scripts,
-            accept_downloads=True,
-        )
-        context.set_default_timeout(20_000)
-        page = context.new_page()
+        page = self.idle[scripts].pop() if self.idle[scripts] else self._window(scripts=scripts)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="null", color_scheme=scheme)
         said: list[str] = []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                said.append(request.url) if not request.url.startswith(("file:", "data:", "blob:")) else None
-            ),
-        )
-        page.goto(path.as_uri() + address)
-        try:
+        with _listened(page, said):
+            page.goto(path.as_uri() + address)
             yield Opened(page, said)
-        finally:
-            context.close()
+        _cleared(page)
+        self.idle[scripts].append(page)
+
+    def _window(self, *, scripts: bool) -> Page:
+        context = self.browser.new_context(offline=True, java_script_enabled=scripts, accept_downloads=True)
+        context.set_default_timeout(20_000)
+        return context.new_page()
+
+
+@contextmanager
+def _listened(page: Page, said: list[str]) -> Iterator[None]:
+    """Write down what the page says, what fails in it and what it asks the network."""
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:")):
+            said.append(request.url)
+
+    def told(message: ConsoleMessage) -> None:
+        said.append(message.text)
+
+    def failed(error: Error) -> None:
+        said.append(str(error))
+
+    page.on("console", told)
+    page.on("pageerror", failed)
+    page.on("request", asked)
+    try:
+        yield
+    finally:
+        page.remove_listener("console", told)
+        page.remove_listener("pageerror", failed)
+        page.remove_listener("request", asked)
+
+
+def _cleared(page: Page) -> None:
+    """Leave nothing of what the page kept and what it was allowed."""
+    page.evaluate("() => localStorage.clear()")
+    page.context.clear_permissions()
+    page.goto("about:blank")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,18 +18,6 @@ os.environ["ALIGN_LANG"] = "en"  # tests read English, wherever they run
 
 GOLDEN = Path(__file__).parent / "golden"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--enable-logging=stderr",
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,24 +46,6 @@ def _imported() -> None:
     gc.freeze()
 
 
-@dataclass(frozen=True)
-class Browser:
-    """A headless Chromium with an empty profile of its own."""
-
-    program: str
-    profile: Path
-
-    def run(self, page: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-        """Open a page once, without any network."""
-        command = [self.program, *QUIET, f"--user-data-dir={self.profile}", *flags, page.as_uri()]
-        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, timeout=120)
-
-    def dom(self, page: Path, *flags: str) -> tuple[str, list[str]]:
-        """The page's elements after its script ran, and what the page said on the console."""
-        done = self.run(page, "--dump-dom", *flags)
-        return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-
-
 def chromium() -> str:
     """The path of a Chromium; without one the tests that need it are skipped."""
     program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
@@ -87,11 +55,6 @@ def chromium() -> str:
             pytest.fail(sentence)
         pytest.skip(sentence)
     return program
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
-    return Browser(chromium(), tmp_path_factory.mktemp("chromium"))
 
 
 @pytest.fixture(scope="session")

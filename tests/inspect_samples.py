@@ -147,27 +147,7 @@ def nan() -> InspectResult:
         evidence={"nans": 512, "elements": 24576, "share": 512 / 24576, "largest_input": 3.1e3},
         arguments={"name": "layers.1.attn"},
     )
-    explained = dataclasses.replace(cause, severity=Severity.WARNING, explained_by="AL601", evidence={})
-    consequences = (
-        dataclasses.replace(
-            explained,
-            code="AL706",
-            label="parameters-not-updated",
-            severity=Severity.ERROR,
-            summary="24 of 26 parameters are NaN after step 1.",
-            advice="Find where the NaN comes from first.",
-            where=Place(2, "param", "layers.0.attn", "weight"),
-            evidence={"differing": 24, "parameters": 26},
-        ),
-        dataclasses.replace(
-            explained,
-            code="AL802",
-            label="loss-spike",
-            summary="The loss is NaN from step 2 on.",
-            advice="Find where the NaN comes from first.",
-            where=Place(2, "loss", "loss"),
-        ),
-    )
+    consequences = _consequences(cause)
     note = Finding(
         "AL611",
         "little-headroom",
@@ -197,6 +177,34 @@ def nan() -> InspectResult:
         tables=(headroom(60.0),),
         captured=(0, 1),
     )
+
+
+def _consequences(cause: Finding) -> tuple[Finding, Finding]:
+    """What follows from a NaN: the parameters, and then the loss."""
+    explained = dataclasses.replace(
+        cause,
+        severity=Severity.WARNING,
+        advice="Find where the NaN comes from first.",
+        explained_by=cause.code,
+        evidence={},
+    )
+    parameters = dataclasses.replace(
+        explained,
+        code="AL706",
+        label="parameters-not-updated",
+        severity=Severity.ERROR,
+        summary="24 of 26 parameters are NaN after step 1.",
+        where=Place(2, "param", "layers.0.attn", "weight"),
+        evidence={"differing": 24, "parameters": 26},
+    )
+    loss = dataclasses.replace(
+        explained,
+        code="AL802",
+        label="loss-spike",
+        summary="The loss is NaN from step 2 on.",
+        where=Place(2, "loss", "loss"),
+    )
+    return parameters, loss
 
 
 def collapse(steps: int = 200) -> InspectResult:
@@ -277,7 +285,11 @@ def unknown() -> InspectResult:
         paths=("bare.h5",),
         run=dataclasses.replace(GPU, phases=("input", "loss"), detail="stats", outcome="exception: KeyError: 'x'."),
         verdict=Health.UNKNOWN,
-        summary="Nothing can be told of this run (1 step, of which 0 captured): no question has what it needs.",
+        summary=(
+            "The run did not end by itself: an exception ended it, KeyError: 'x' (no step was captured, the last step "
+            "of the timeline is 0). Nothing can be told of this run (1 step, of which 0 captured): no question has "
+            "what it needs."
+        ),
         findings=(),
         replies=tuple(Reply(name, State.UNKNOWN, sentence.format(f"{name} are well")) for name in QUESTIONS[:4]),
         timeline=timeline(1),

@@ -22,6 +22,16 @@ Fault: TypeAlias = Callable[[Array], Array]
 BATCH, LENGTH, WIDTH, HIDDEN, WORDS = 4, 16, 32, 64, 50
 
 
+def times(factor: float) -> Fault:
+    """So many times what is right."""
+    return lambda array: array * np.float32(factor)
+
+
+def dropped(array: Array) -> Array:
+    """A dropout of a tenth."""
+    return np.where(np.random.default_rng(3).random(array.shape) < 0.1, 0, array / 0.9)
+
+
 def to_bfloat16(array: Array) -> Array:
     """Round to the nearest bfloat16, ties to even, kept as float32."""
     bits = np.ascontiguousarray(array, dtype=np.float32).view(np.uint32)

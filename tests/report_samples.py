@@ -375,29 +375,7 @@ def prepared() -> DiffResult:
 
 def equality() -> DiffResult:
     """The initial weights differ: no module is judged."""
-    seeds = [
-        Seen(Phase.INIT, f"layers.{n}.{part}", "weight", (96, 96))
-        for n in range(3)
-        for part in ("attn", "mlp.fc1", "ln_1")
-    ]
-    pairs = []
-    for order, seen in enumerate(seeds):
-        sides = (record(seen, INIT_STEP, order, 0.02), record(seen, INIT_STEP, order, 0.02))
-        if seen.name.endswith("ln_1"):
-            pairs.append(Comparison(*sides, status=Status.EQUAL))
-            continue
-        status = Status.PROPAGATED if any(pair.status is Status.ORIGIN for pair in pairs) else Status.ORIGIN
-        pairs.append(
-            Comparison(
-                *sides,
-                status=status,
-                relative_l2=1.41,
-                unit=UNIT,
-                floor=4 * UNIT,
-                times_floor=1.41 / (4 * UNIT),
-                limit=1.0,
-            )
-        )
+    pairs = _drawn_anew()
     summary = (
         "The initial weights differ in 6 of 9 tensors, as two seeds differ; no module can be blamed before they agree."
     )
@@ -432,9 +410,37 @@ def equality() -> DiffResult:
         ),
         findings=(finding,),
         resolution=Resolution(smallest_visible_effect=None, precision="fp32"),
-        comparisons=tuple(pairs),
-        counts=counted(tuple(pairs)),
+        comparisons=pairs,
+        counts=counted(pairs),
     )
+
+
+def _drawn_anew() -> tuple[Comparison, ...]:
+    """The initial weights of three layers: all but the gains of the norms are of another draw."""
+    seeds = [
+        Seen(Phase.INIT, f"layers.{n}.{part}", "weight", (96, 96))
+        for n in range(3)
+        for part in ("attn", "mlp.fc1", "ln_1")
+    ]
+    pairs: list[Comparison] = []
+    for order, seen in enumerate(seeds):
+        sides = (record(seen, INIT_STEP, order, 0.02), record(seen, INIT_STEP, order, 0.02))
+        if seen.name.endswith("ln_1"):
+            pairs.append(Comparison(*sides, status=Status.EQUAL))
+            continue
+        status = Status.PROPAGATED if any(pair.status is Status.ORIGIN for pair in pairs) else Status.ORIGIN
+        pairs.append(
+            Comparison(
+                *sides,
+                status=status,
+                relative_l2=1.41,
+                unit=UNIT,
+                floor=4 * UNIT,
+                times_floor=1.41 / (4 * UNIT),
+                limit=1.0,
+            )
+        )
+    return tuple(pairs)
 
 
 def nonfinite() -> DiffResult:

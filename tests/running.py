@@ -29,11 +29,13 @@ SIMULATOR = ROOT / "fixtures" / "npu_sim"
 BENIGN: dict[str, Any] = {"numerics": "benign"}
 
 SHARED_PROCESS = """
-import json, sys
+import gc, json, sys
 from align.cli import main
 
 for arguments in json.loads(sys.stdin.read()):
     code = main(arguments, prog_name="align", standalone_mode=False)
+    gc.collect()
+    gc.freeze()  # what one run imported is not looked through for the next
     print(f"<exit code {code or 0}>", flush=True)
 """
 
@@ -74,14 +76,13 @@ def run_python(
 ) -> subprocess.CompletedProcess[str]:
     """A Python program in a process of its own, with `given` as its input.
 
-    A fresh one starts as Python does; else it is a fork of a process that has imported torch, with the same simulator.
+    A fresh one starts as Python does; else it is a fork of a process that has imported torch, and loads the simulator.
     What torch reads from the environment while it is imported is there only in a fresh one.
     """
     words = [str(argument) for argument in arguments]
     variables = environment(simulator, **variables)
     if not fresh:
-        kind = "cpu" if simulator is None else json.dumps(simulator)
-        return warm.run(words, variables, kind=kind, folder=cwd, given=given, timeout=timeout)
+        return warm.run(words, variables, waiting_in=environment(), folder=cwd, given=given, timeout=timeout)
     return subprocess.run(
         [sys.executable, *words],
         input=given, capture_output=True, text=True, check=False, cwd=cwd, env=variables, timeout=timeout,

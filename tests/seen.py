@@ -36,7 +36,7 @@ def facts(capture: Capture, step: int, phase: Phase, *, micro: int = 0, call: in
     found = [
         fact for fact in capture.facts(step) if (fact.key.phase, fact.key.micro, fact.key.call) == (phase, micro, call)
     ]
-    return {(fact.key.name, fact.key.slot): fact.value for fact in found}
+    return {fact.key.owner: fact.value for fact in found}
 
 
 def facts_of(
@@ -53,7 +53,7 @@ def facts_of(
 def records(capture: Capture, step: int, phase: Phase) -> Records:
     """The records of one phase of a step by name and slot; there must be no two of one key."""
     found = [one for one in capture.records(step) if one.key.phase is phase]
-    table = {(one.key.name, one.key.slot): one for one in found}
+    table = {one.key.owner: one for one in found}
     assert len(table) == len(found)
     return table
 
@@ -61,6 +61,12 @@ def records(capture: Capture, step: int, phase: Phase) -> Records:
 def initial(capture: Capture) -> Records:
     """The records before step 0 by name and slot."""
     return records(capture, INIT_STEP, Phase.INIT)
+
+
+def initial_hashes(path: Path) -> dict[str, int | None]:
+    """The hashes of what is recorded before step 0, by `module.slot`."""
+    with align.open(path) as capture:
+        return {f"{name}.{slot}": one.hash for (name, slot), one in initial(capture).items()}
 
 
 def values(capture: Capture, step: int, phase: Phase) -> Values:

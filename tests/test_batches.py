@@ -246,18 +246,18 @@ class Rows(Dataset[Any]):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "slots"),
+    ("dataset", "workers", "slots"),
     [
-        (Rows("dict"), ["meta.y", "x"]),
-        (Rows("tuple"), ["0", "1.0", "1.1"]),
-        (Rows("namedtuple"), ["x", "y"]),
-        (Stream(), ["0", "1"]),
+        (Rows("dict"), 2, ["meta.y", "x"]),
+        (Rows("tuple"), 0, ["0", "1.0", "1.1"]),
+        (Rows("namedtuple"), 0, ["x", "y"]),
+        (Stream(), 0, ["0", "1"]),
+        (Stream(), 2, ["0", "1"]),
     ],
-    ids=["dict", "tuple", "namedtuple", "iterable"],
+    ids=["dict, workers", "tuple", "namedtuple", "iterable", "iterable, workers"],
 )
-@pytest.mark.parametrize("workers", [0, 2])
 def test_batches_of_every_kind_are_taken_from_another_run(
-    tmp_path: Path, dataset: Any, slots: list[str], workers: int
+    tmp_path: Path, dataset: Any, workers: int, slots: list[str]
 ) -> None:
     from align.hooks.same_start import SameStart
 

@@ -434,8 +434,15 @@ def test_a_hook_of_ours_that_fails_never_stops_the_training(tmp_path: Path) -> N
     assert align("capture", "--strict", "--force", "-o", tmp_path / "run.h5", path).code == 2
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_child_processes_that_train_are_counted_and_named(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "count", "told"),
+    [
+        ("fork", 2, "2 child processes trained and were not captured (rank0, rank1)"),
+        ("spawn", 1, "1 child process trained and was not captured (rank0)"),
+    ],
+    ids=["fork", "spawn"],
+)
+def test_child_processes_that_train_are_counted_and_named(tmp_path: Path, method: str, count: int, told: str) -> None:
     path = script(
         tmp_path,
         "import torch, torch.multiprocessing as mp\nfrom torch import nn\n"
@@ -444,16 +451,17 @@ def test_child_processes_that_train_are_counted_and_named(tmp_path: Path, method
         "    model(torch.ones(1, 2)).sum().backward(); optimizer.step()\n"
         "if __name__ == '__main__':\n"
         f"    context = mp.get_context('{method}')\n"
-        "    children = [context.Process(target=work, args=(rank,), name=f'rank{rank}') for rank in range(2)]\n"
+        "    children = [context.Process(target=work, args=(rank,), name=f'rank{rank}') "
+        f"for rank in range({count})]\n"
         "    [child.start() for child in children]; [child.join() for child in children]\n"
         "    print([child.exitcode for child in children])\n",
     )
     captured = align("capture", "-o", "run.h5", path, cwd=tmp_path)
-    assert captured.stdout == "[0, 0]\n"
+    assert captured.stdout == f"{[0] * count}\n"
     assert captured.last_line == (
         "align: captured no step: no module was called in grad mode and followed by backward and an optimizer step; "
-        "no file was kept; 2 child processes trained and were not captured (rank0, rank1): to capture each rank, start "
-        "them with torchrun --nproc-per-node 2 -m align capture ..."
+        f"no file was kept; {told}: to capture each rank, start them with torchrun --nproc-per-node {count} "
+        "-m align capture ..."
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,14 +21,16 @@ from align.hooks.steps import parse_steps
 from align.records import RunInfo
 from tests.running import align as command
 from tests.running import environment
+from tests.warm import WaitingProcess
 
 WAITING = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+Path("process").write_text(str(os.getpid()))
 model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 batches = iter(DataLoader(TensorDataset(torch.randn(800, 4)), batch_size=1))
@@ -46,18 +48,42 @@ for step in range(400):
 """
 
 
+@dataclass(frozen=True)
+class Running:
+    """A process, and what it will have printed when it has ended."""
+
+    pid: int
+    done: Future[subprocess.CompletedProcess[str]]
+
+    def code(self) -> int:
+        """Its exit code, once it has ended."""
+        return self.done.result(timeout=60).returncode
+
+
+@pytest.fixture(scope="module")
+def beside() -> Iterator[WaitingProcess]:
+    """Starts programs while others are started too."""
+    waiting = WaitingProcess(environment())
+    yield waiting
+    waiting.close()
+
+
 @pytest.fixture
-def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running(beside: WaitingProcess, tmp_path: Path) -> Iterator[Running]:
     """A captured script that waits in its third step, after the update."""
     (tmp_path / "train.py").write_text(WAITING)
-    arguments = [sys.executable, "-m", "align", "capture", "--steps", "0:2", "-o", "run.h5", "train.py"]
-    with subprocess.Popen(arguments, cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL) as process:
+    arguments = ["-m", "align", "capture", "--steps", "0:2", "-o", "run.h5", "train.py"]
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(beside.run, arguments, environment(), tmp_path, "", 300)
         wait_for(tmp_path / "step", "2")
+        process = Running(int((tmp_path / "process").read_text()), done)
         time.sleep(0.3)
         try:
             yield process
         finally:
-            process.kill()
+            if not done.done():
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
 
 
 def wait_for(path: Path, text: str) -> None:
@@ -69,7 +95,7 @@ def wait_for(path: Path, text: str) -> None:
     pytest.fail(f"{path} never said {text}")
 
 
-def test_the_next_steps_of_a_living_run_are_captured(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_the_next_steps_of_a_living_run_are_captured(running: Running, tmp_path: Path) -> None:
     asked = command("capture-now", "run.h5", "--steps", "2", cwd=tmp_path)
     assert asked.code == 0, asked.stderr
     assert asked.stdout == (
@@ -82,7 +108,7 @@ def test_the_next_steps_of_a_living_run_are_captured(running: subprocess.Popen[b
         time.sleep(0.01)
     time.sleep(0.5)
     (tmp_path / "end").touch()
-    assert running.wait(timeout=60) == 0
+    assert running.code() == 0
     with align.open(tmp_path / "run.h5") as capture:
         assert capture.steps[:2] == [0, 1]
         assert len(capture.steps) == 4
@@ -100,15 +126,15 @@ def test_the_next_steps_of_a_living_run_are_captured(running: subprocess.Popen[b
     )
 
 
-def test_a_run_that_was_killed_is_refused(running: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    running.send_signal(signal.SIGKILL)
+def test_a_run_that_was_killed_is_refused(running: Running, tmp_path: Path) -> None:
+    os.kill(running.pid, signal.SIGKILL)
     killed = f"its process {running.pid} is gone, the run was killed. Capture it again with --steps.\n"
     for _ in range(500):
         refused = command("capture-now", "run.h5", cwd=tmp_path)
         if refused.code:
             break
     assert refused.stderr == f"align: Cannot capture a step of 'run.h5' now: {killed}"
-    running.wait(timeout=60)
+    assert running.code() == -signal.SIGKILL
     assert command("capture-now", "run.h5", cwd=tmp_path).stderr == refused.stderr
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+if find_spec("transformers") is None:  # only the benchmark imports it: it takes seconds
+    pytest.skip("transformers is not installed", allow_module_level=True)
 
 from benchmarks.capture_overhead import TARGETS, Target, note_on_noise, rotated  # noqa: E402  needs torch
 from benchmarks.peer_msprobe import PeerError, find_msprobe  # noqa: E402
 from benchmarks.training import Seconds  # noqa: E402
+from tests.running import ROOT, python  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent
 SIZE = {"vocabulary": 50, "width": 32, "layers": 1, "heads": 2, "batch": 2, "length": 8}
 TINY = [f"--{name}={number}" for name, number in {**SIZE, "rounds": 1, "steps": 1, "repeats": 1}.items()]
 WAYS = [
@@ -36,10 +34,8 @@ ADVICE = (
 @pytest.fixture(scope="module")
 def printed() -> list[str]:
     """The lines of a whole run, without a peer."""
-    command = [sys.executable, "benchmarks/capture_overhead.py", *TINY, "--peer-python", NOWHERE]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "round 1 of 1\n")
+    done = python("benchmarks/capture_overhead.py", *TINY, "--peer-python", NOWHERE, cwd=ROOT)
+    assert (done.code, done.stderr) == (0, "round 1 of 1\n")
     return [line for line in done.stdout.splitlines() if not line.startswith("The two medians")]
 
 

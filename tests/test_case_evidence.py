@@ -13,6 +13,7 @@ import pytest
 from align.capture_file import Capture, open_capture
 from align.records import DiffResult, Origin, Phase, Severity, TensorRecord, Verdict
 from tests.running import CASES, capture_all, diff
+from tests.said import told
 from tests.seen import Records, facts, facts_of, initial, records
 
 NAMES = (
@@ -291,9 +292,7 @@ def test_the_first_divergence_is_where_the_fault_is(captures: Path, name: str) -
 
 def test_a_group_that_decays_in_one_run_only_is_told_and_no_module_is_accused(captures: Path) -> None:
     result = compared(captures, "norm_decay_group")
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
-        ("weight-decay-groups", Severity.ERROR)
-    ]
+    assert told(result) == [("weight-decay-groups", Severity.ERROR)]
     assert result.summary == (
         "Step 0: the weight decay of norm weight is 0 in the reference and 0.1 in the candidate; that of the other 2 "
         "parameters agrees. All gradients of the step agree: the runs part in the optimizer."

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from align.records import DiffResult, Finding, Kind, Origin, Phase, Severity, Verdict
-from tests.running import BENIGN, CASES, capture_all, diff
+from align.records import Kind, Origin, Phase, Severity, Verdict
+from tests.running import BENIGN, CASES, capture_all
+from tests.said import compared, first_finding
 
 FP32, BF16 = "fp32", "bf16"
 
@@ -50,6 +50,8 @@ ANSWERS = {
     "scheduler_world_size": update("hidden", "learning-rate-differs", 1),
     "norm_decay_group": update("norm", "weight-decay-groups"),
 }
+LONG = ("unscale_after_growth", "scheduler_world_size")
+"""What they are told by is their whole course: the loss scale and the learning rate of later steps."""
 RUNS = [(name, precision) for name, answer in ANSWERS.items() for precision in answer.precisions]
 
 
@@ -65,21 +67,13 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for variant in ("good", "bad"):
                 script = [CASES / f"{name}.py", "--variant", variant, "--device", device, *precisions]
                 file = folder / f"{name}.{variant}.{precision}.{device}.h5"
-                found.append((file, ["--steps", f"0:{ANSWERS[name].step + 1}", *script, "--steps", "10"]))
+                steps = "10" if name in LONG else "3"
+                found.append((file, ["--steps", f"0:{ANSWERS[name].step + 1}", *script, "--steps", steps]))
         return found
 
     capture_all("cpu", runs("cpu"))
     capture_all("npu", runs("npu"), BENIGN)
     return folder
-
-
-@cache
-def compared(folder: Path, name: str, precision: str, candidate: str) -> DiffResult:
-    return diff(folder / f"{name}.good.{precision}.cpu.h5", folder / f"{name}.{candidate}.h5")
-
-
-def first_finding(folder: Path, name: str, precision: str = FP32, device: str = "npu") -> Finding:
-    return compared(folder, name, precision, f"bad.{precision}.{device}").findings[0]
 
 
 @pytest.mark.parametrize("device", ["cpu", "npu"])

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from align.records import DiffResult, Finding, Kind, Origin, Phase, Severity, Verdict
+from align.records import Kind, Origin, Phase, Severity, Verdict
 from tests.running import BENIGN, CASES, capture_all, diff
+from tests.said import compared, first_finding, told
 
 FP32, BF16 = "fp32", "bf16"
 MODULE, FUNCTIONAL = Origin.MODULE, Origin.FUNCTIONAL
@@ -92,14 +93,6 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compared(folder: Path, name: str, precision: str, candidate: str) -> DiffResult:
-    return diff(folder / f"{name}.good.{precision}.cpu.h5", folder / f"{name}.{candidate}.h5")
-
-
-def first_finding(folder: Path, name: str, precision: str = "fp32", device: str = "npu") -> Finding:
-    return compared(folder, name, precision, f"bad.{precision}.{device}").findings[0]
-
-
 @pytest.mark.parametrize("device", ["cpu", "npu"])
 @pytest.mark.parametrize(("name", "precision"), [run for run in RUNS if run[0] in ANSWERS])
 def test_the_fault_is_named(captures: Path, name: str, precision: str, device: str) -> None:
@@ -130,7 +123,7 @@ def test_the_good_variant_on_the_other_device_is_aligned(captures: Path, name: s
 def test_settings_that_part_nothing_are_a_note(captures: Path, name: str, device: str) -> None:
     result = compared(captures, name, "fp32", f"bad.fp32.{device}")
     assert result.verdict is Verdict.ALIGNED, result.summary
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         (SETTINGS[name], Severity.NOTE),
         ("within-noise", Severity.NOTE),
     ]

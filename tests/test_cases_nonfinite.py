@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from align.commands import inspect_files
 from align.records import Finding, Health, Kind, Origin, Phase, Severity, Verdict
 from tests.running import BENIGN, CASES, capture_all, diff
+from tests.said import inspected
 
 NAMES = ("where_sqrt", "all_ignored", "saturating_overflow", "large_angle")
 
@@ -72,7 +72,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def first(path: Path) -> Finding:
-    return inspect_files(str(path)).findings[0]
+    return inspected(path).findings[0]
 
 
 @pytest.mark.parametrize("device", ["cpu", "npu"])
@@ -86,7 +86,7 @@ def test_one_file_names_the_producer(captures: Path, name: str, device: str) -> 
 @pytest.mark.parametrize("device", ["cpu", "npu"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_good_variant_is_healthy(captures: Path, name: str, device: str) -> None:
-    assert inspect_files(str(captures / f"{name}.good.{device}.h5")).verdict is Health.HEALTHY
+    assert inspected(captures / f"{name}.good.{device}.h5").verdict is Health.HEALTHY
 
 
 def test_a_batch_without_a_target_that_counts_is_told_as_that(captures: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_reference_may_be_the_one_that_saturates(captures: Path) -> None:
 
 
 def test_one_file_with_a_number_at_its_limit_is_a_warning_without_the_word_of_the_device(captures: Path) -> None:
-    findings = inspect_files(str(captures / "saturating_overflow.bad.cpu.h5")).findings
+    findings = inspected(captures / "saturating_overflow.bad.cpu.h5").findings
     told = [(finding.severity, finding.where.name) for finding in findings if finding.label == "overflow-saturated"]
     assert told == [(Severity.WARNING, "gate")]
 
@@ -151,7 +151,7 @@ def test_a_device_that_says_it_saturates_is_believed(saturating: Path, name: str
 
 
 def test_where_no_tensor_is_at_its_limit_the_flag_is_told_as_a_fact(saturating: Path) -> None:
-    findings = inspect_files(str(saturating / "inside.h5")).findings
+    findings = inspected(saturating / "inside.h5").findings
     (finding,) = [finding for finding in findings if finding.label == "overflow-saturated"]
     assert (finding.severity, finding.where.step, finding.where.name) == (Severity.WARNING, 1, "")
     assert finding.summary == (

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from align.commands import diff_files, inspect_files
-from align.records import Finding, Health, Phase, Severity, Verdict
+from align.commands import diff_files
+from align.records import Health, Phase, Severity, Verdict
 from tests.rank_runs import capture_jobs
 from tests.running import BENIGN, CASES, capture_all
+from tests.said import accused, inspected
 
 pytest.importorskip("torch")
 
@@ -73,14 +74,9 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def accused(path: Path) -> list[Finding]:
-    """What is wrong with the ranks of one job."""
-    return [one for one in inspect_files(str(path)).findings if one.severity is not Severity.NOTE]
-
-
 @pytest.mark.parametrize("name", LABELS)
 def test_the_ranks_of_one_job_tell_the_cause(captures: Path, name: str) -> None:
-    result = inspect_files(str(captures / f"{name}.bad.h5"))
+    result = inspected(captures / f"{name}.bad.h5")
     first = result.findings[0]
     assert (first.label, first.severity, result.verdict) == (LABELS[name], Severity.ERROR, Health.UNHEALTHY)
     assert (first.where.step, first.where.phase, first.where.name, first.where.slot) == PLACES[name]
@@ -89,7 +85,7 @@ def test_the_ranks_of_one_job_tell_the_cause(captures: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_good_job_is_healthy(captures: Path, name: str) -> None:
-    result = inspect_files(str(captures / f"{name}.good.h5"))
+    result = inspected(captures / f"{name}.good.h5")
     assert (result.verdict, accused(captures / f"{name}.good.h5")) == (Health.HEALTHY, [])
     assert len(result.paths) == 2
 
@@ -139,7 +135,7 @@ def test_one_process_is_what_two_ranks_should_be(captures: Path, name: str) -> N
 
 
 def test_what_is_said_of_gradients_that_are_not_reduced(captures: Path) -> None:
-    summary = inspect_files(str(captures / "rank_partial_gradient.bad.h5")).summary
+    summary = inspected(captures / "rank_partial_gradient.bad.h5").summary
     assert summary == (
         "Step 0, update: both ranks begin with the same weights, but the optimizer of each takes gradients of its own: "
         "not one of 4 parameters has the same gradient on them (relative L2 1.1 to 1.6; first up weight). Nothing "
@@ -148,7 +144,7 @@ def test_what_is_said_of_gradients_that_are_not_reduced(captures: Path) -> None:
 
 
 def test_what_is_said_of_a_norm_that_counts_replicas(captures: Path) -> None:
-    summary = inspect_files(str(captures / "rank_norm_replicas.bad.h5")).summary
+    summary = inspected(captures / "rank_norm_replicas.bad.h5").summary
     assert summary == (
         "Step 0, optimizer: the gradients are clipped by a norm of 2.972, but theirs is 2.451. The difference is what "
         "all ranks hold: 4 parameters (norm weight, norm bias, out weight and 1 more) count 2 times, once for each "

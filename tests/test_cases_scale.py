@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from align.commands import inspect_files
 from align.records import Health, Kind, Origin, Phase, Verdict
 from tests.running import BENIGN, CASES, capture_all, diff
+from tests.said import inspected
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def test_the_fault_is_named_from_two_files(captures: Path, name: str, device: st
 
 @pytest.mark.parametrize(("name", "device"), CAPTURED)
 def test_the_fault_is_named_from_one_file(captures: Path, name: str, device: str) -> None:
-    result = inspect_files(str(captures / f"{name}.bad.{device}.h5"))
+    result = inspected(captures / f"{name}.bad.{device}.h5")
     finding = result.findings[0]
     assert result.verdict is Health.UNHEALTHY
     assert finding.label == ANSWERS[name].label
@@ -113,8 +113,8 @@ def test_the_good_variant_is_aligned_and_healthy(captures: Path, name: str) -> N
     result = diff(captures / f"{name}.good.cpu.h5", captures / f"{name}.good.npu.h5")
     assert result.verdict is Verdict.ALIGNED, result.summary
     for device in ("cpu", "npu"):
-        inspected = inspect_files(str(captures / f"{name}.good.{device}.h5"))
-        assert (inspected.verdict, inspected.findings) == (Health.HEALTHY, ())
+        alone = inspected(captures / f"{name}.good.{device}.h5")
+        assert (alone.verdict, alone.findings) == (Health.HEALTHY, ())
 
 
 @pytest.mark.parametrize("device", ["cpu", "npu"])
@@ -123,9 +123,9 @@ def test_a_step_that_is_divided_by_the_next_scale(captures: Path, device: str) -
     first = result.first_divergence
     assert first is not None
     assert (first.step, first.phase, first.name, first.origin) == (3, Phase.UPDATE, "hidden", Origin.OPTIMIZER)
-    inspected = inspect_files(str(captures / f"{DIVIDED}.bad.{device}.h5"))
-    assert [finding.label for finding in inspected.findings] == ["gradient-scaled"]
-    assert inspected.summary == (
+    alone = inspected(captures / f"{DIVIDED}.bad.{device}.h5")
+    assert [finding.label for finding in alone.findings] == ["gradient-scaled"]
+    assert alone.summary == (
         "Step 3: the loss was multiplied by 1,024 (2^10), and its gradients are divided by 2,048 (2^11), the loss "
         "scale of the step after: the optimizer takes 0.5 times the true gradients. In the other captured steps both "
         "are equal."
@@ -145,15 +145,15 @@ def test_a_device_that_flushes_is_named_from_two_files_and_from_one(captures: Pa
     assert result.findings[0].label == "denormal-flush"
     assert {finding.explained_by for finding in result.findings[1:]} <= {"AL605"}
     assert result.summary.startswith("The candidate makes 0 of the smallest numbers: in ")
-    alone = inspect_files(str(captures / "flushed.h5"))
+    alone = inspected(captures / "flushed.h5")
     told = [(finding.label, str(finding.severity)) for finding in alone.findings]
     assert told == [("gradient-underflow", "warning"), ("denormal-flush", "note")]
     assert "(6.1e-5, the device has no subnormals)" in alone.findings[0].summary
-    assert inspect_files(str(captures / "kept.h5")).findings == ()
+    assert inspected(captures / "kept.h5").findings == ()
 
 
 def test_the_collapse_stands_under_the_overflow(captures: Path) -> None:
-    result = inspect_files(str(captures / "overflow_collapse.bad.cpu.h5"))
+    result = inspected(captures / "overflow_collapse.bad.cpu.h5")
     assert [(finding.label, finding.explained_by) for finding in result.findings[:2]] == [
         ("overflow", ""),
         ("loss-scale-collapse", "AL602"),
@@ -162,7 +162,7 @@ def test_the_collapse_stands_under_the_overflow(captures: Path) -> None:
 
 
 def test_the_first_of_the_five_troubles_is_read_from_the_output(captures: Path) -> None:
-    result = inspect_files(str(captures / "fp16_underflow.bad.cpu.h5"))
+    result = inspected(captures / "fp16_underflow.bad.cpu.h5")
     finding = result.findings[0]
     assert finding.summary.startswith("Step 0: without a loss scale gradients are too small for fp16: from layers.2 ")
     assert "The gradients of 4 of 14 parameters are all 0 (embed weight, embed bias, layers.0 weight and 1 more)." in (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from align.commands import inspect_files
 from align.records import Health, Kind, Origin, Phase, Severity, Verdict
 from tests.running import BENIGN, CASES, WORKLOADS, capture_all, diff
+from tests.said import inspected
 
 
 @dataclass(frozen=True)
@@ -194,11 +194,11 @@ def test_labels_that_were_shifted_twice_are_told_so(captures: Path) -> None:
     ],
 )
 def test_one_run_alone_tells_it(captures: Path, name: str, label: str, severity: Severity, summary: str) -> None:
-    finding = inspect_files(str(captures / f"{name}.bad.cpu.h5")).findings[0]
+    finding = inspected(captures / f"{name}.bad.cpu.h5").findings[0]
     assert (finding.label, finding.severity, finding.summary) == (label, severity, summary)
 
 
 @pytest.mark.parametrize("name", [*ANSWERS, EXTRA_DRAW])
 def test_one_healthy_run_is_not_accused(captures: Path, name: str) -> None:
-    result = inspect_files(str(captures / f"{name}.good.npu.h5"))
+    result = inspected(captures / f"{name}.good.npu.h5")
     assert (result.verdict, result.findings) == (Health.HEALTHY, ())

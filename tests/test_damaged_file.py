@@ -20,7 +20,7 @@ from tests.builders import diff_files
 from tests.numpy_run import make
 from tests.running import environment
 
-FLIPS = 240
+FLIPS = 160
 
 # A damaged structure may upset the HDF5 library itself, so the flips are tried in a process of its own.
 PROGRAM = """
@@ -48,7 +48,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("whole") / "a.h5", steps=2)
 
 
-def test_flipped_bytes_are_no_difference_between_runs(whole: Path, tmp_path: Path) -> None:
+def test_flipped_bytes_are_no_difference_between_runs(tmp_path: Path) -> None:
+    whole = make(tmp_path / "a.h5", steps=1)
     size = whole.stat().st_size
     random_numbers = random.Random(0)
     # The head of the file and the tables are small beside the sketches, and break in more ways.

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +13,7 @@ import pytest
 import align
 from align.cli import main
 from scripts.write_command_line import page
+from tests.running import python
 
 if TYPE_CHECKING:
     import click
@@ -65,11 +63,8 @@ def test_python_in_the_readme_runs(name: str, tmp_path: Path) -> None:
     assert code
     script = tmp_path / "readme.py"
     script.write_text("\n".join(code), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    done = python(script, cwd=tmp_path)
+    assert done.code == 0, done.stderr
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -14,8 +14,8 @@ from torch import nn
 import align
 from align.hooks.initial_values import StartRefused
 from align.hooks.same_start import SameStart
-from align.records import INIT_STEP
 from tests.running import align as command
+from tests.seen import initial_hashes
 
 Losses = list[float]
 
@@ -61,18 +61,13 @@ def run(path: Path, way: Callable[[], Losses], seed: int, same: Path | None = No
         return recorder, way()
 
 
-def hashes(path: Path) -> dict[str, int | None]:
-    with align.open(path) as capture:
-        return {f"{one.key.name}.{one.key.slot}": one.hash for one in capture.records(INIT_STEP)}
-
-
 def test_a_penalty_before_the_first_forward_is_that_of_the_other_runs_weights(tmp_path: Path) -> None:
     _, losses = run(tmp_path / "one.h5", penalised, 1)
     recorder, again = run(tmp_path / "two.h5", penalised, 2, tmp_path / "one.h5")
     assert dict(recorder.troubles) == {}
     assert again == losses
     assert recorder.run_info.same_start["init_tensors"] == 4
-    assert hashes(tmp_path / "two.h5") == hashes(tmp_path / "one.h5")
+    assert initial_hashes(tmp_path / "two.h5") == initial_hashes(tmp_path / "one.h5")
 
 
 def test_weights_that_the_script_sets_after_its_optimizer_are_replaced_all_the_same(tmp_path: Path) -> None:
@@ -91,7 +86,7 @@ def test_weights_that_the_script_sets_after_its_optimizer_are_replaced_all_the_s
 
     recorder, _ = run(tmp_path / "three.h5", changed, 3, tmp_path / "one.h5")
     assert dict(recorder.troubles) == {}
-    assert hashes(tmp_path / "three.h5") == hashes(tmp_path / "one.h5")
+    assert initial_hashes(tmp_path / "three.h5") == initial_hashes(tmp_path / "one.h5")
 
 
 def test_weights_that_came_too_late_for_a_graph_end_the_run_with_a_sentence(tmp_path: Path) -> None:
@@ -195,9 +190,9 @@ def test_a_parametrization_is_no_model_of_its_own(tmp_path: Path) -> None:
         done = command("capture", "--keep", "init", *options, "-o", name, "train.py", cwd=tmp_path)
         assert done.code == 0, done.stderr
     assert done.last_line.endswith("same start: 6 initial tensors from one.h5")
-    first = hashes(tmp_path / "one.h5")
+    first = initial_hashes(tmp_path / "one.h5")
     assert sorted(first) == [
         "0.bias", "0.parametrizations.weight.0._u", "0.parametrizations.weight.0._v",
         "0.parametrizations.weight.original", "1.bias", "1.weight",
     ]  # fmt: skip
-    assert hashes(tmp_path / "two.h5") == first
+    assert initial_hashes(tmp_path / "two.h5") == first

@@ -441,7 +441,7 @@ def test_layers_and_steps_without_room_share_fields_and_show_the_worst() -> None
     assert (heat.modules, heat.steps, heat.merged) == (18, 210, (1, 4))
     assert len(heat.columns) == 53
     row = heat.labels.index("layers.1.mlp.act")
-    assert heat.class_of(heat.fields[row, 30]) == 6
+    assert heat.class_of(heat.fields[row, 30]) == 5
     assert heat.class_of(heat.fields[row, 29]) == 1
     assert (row, 30) in heat.origins
     picture = figures.heat_picture(result, ENGLISH)

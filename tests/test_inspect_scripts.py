@@ -15,8 +15,9 @@ from torch.nn import functional
 from align.commands import inspect_files
 from align.diagnosis.run import not_updated, optimizer_formula
 from align.inspection import Inspection
-from align.records import Finding, Health, InspectResult, Severity, State
+from align.records import Finding, Health, Severity, State
 from tests.learning_runs import told
+from tests.said import reply
 from tests.seen import record
 
 Rule = Callable[[Inspection], Iterable[Finding]]
@@ -96,7 +97,7 @@ def beside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("train", "sentence", "reply"),
+    ("train", "sentence", "answer"),
     [
         (
             cleared,
@@ -137,17 +138,17 @@ def beside() -> None:
     ids=lambda value: value.__name__ if callable(value) else "",
 )
 def test_an_optimizer_that_gets_no_gradient_is_told_why(
-    tmp_path: Path, train: Callable[[], None], sentence: str, reply: str
+    tmp_path: Path, train: Callable[[], None], sentence: str, answer: str
 ) -> None:
     path = tmp_path / "a.h5"
     record(path, train)
     assert told(path, not_updated.find) == [(Severity.ERROR, sentence)]
     result = inspect_files(str(path))
     assert result.verdict is Health.UNHEALTHY
-    assert _reply(result, "parameters") == (State.BAD, reply)
+    assert reply(result, "parameters") == (State.BAD, answer)
     if train is not new_head:
         why = "Whether the optimizer follows its formula cannot be told: in steps 0-2 nothing was seen of the phase "
-        assert _reply(result, "optimizer") == (State.UNKNOWN, f"{why}update.")
+        assert reply(result, "optimizer") == (State.UNKNOWN, f"{why}update.")
 
 
 @pytest.mark.parametrize("train", [accumulated, beside])
@@ -236,7 +237,7 @@ def test_a_step_of_nan_is_not_told_as_skipped(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     record(path, train)
     result = inspect_files(str(path))
-    assert _reply(result, "parameters") == (
+    assert reply(result, "parameters") == (
         State.UNKNOWN,
         "Whether the parameters move cannot be told: no captured step is finite (steps 0-2).",
     )
@@ -264,10 +265,6 @@ def test_no_answer_is_graver_than_the_verdict(tmp_path: Path) -> None:
     assert not any(reply.state is State.BAD for reply in result.replies)
 
 
-def _reply(result: InspectResult, question: str) -> tuple[State, str]:
-    return next((reply.state, reply.sentence) for reply in result.replies if reply.question == question)
-
-
 def test_skips_are_answered_with_steps_that_were_not_skipped(tmp_path: Path) -> None:
     def train(scale: float, steps: int) -> None:
         model, scaler = network(), torch.amp.GradScaler("cpu", init_scale=scale)
@@ -285,10 +282,10 @@ def test_skips_are_answered_with_steps_that_were_not_skipped(tmp_path: Path) -> 
     record(hopeless, lambda: train(2.0**40, 14))
     results = [inspect_files(str(path)) for path in (found, hopeless)]
     opening = "Whether the parameters move cannot be told:"
-    state, sentence = _reply(results[0], "parameters")
+    state, sentence = reply(results[0], "parameters")
     assert state is State.UNKNOWN
     assert re.fullmatch(
         rf"{opening} all captured steps were skipped \(steps 0-2\); capture others, such as --steps \d:\d+\.", sentence
     )
-    assert _reply(results[1], "parameters") == (State.UNKNOWN, f"{opening} every step was skipped.")
+    assert reply(results[1], "parameters") == (State.UNKNOWN, f"{opening} every step was skipped.")
     assert [result.findings for result in results] == [(), ()]

@@ -6,13 +6,10 @@ import bisect
 import os
 import resource
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -20,7 +17,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from torch import nn
 
 import align
@@ -31,58 +27,17 @@ from align.errors import CaptureFileError
 from align.hooks import values as of_tensors
 from align.hooks.values import TensorSource, as_array, dtype_name, repeats_itself
 from align.kept_values import LARGE, MOST_IN_MEMORY
-from align.records import INIT_STEP, Phase, RunInfo, TensorKey, TensorRecord
+from align.records import INIT_STEP, RunInfo
 from align.staging import BUFFER_SIZE
 from align.steady_file import SteadyFile
 from tests.every_write import WatchedFile, open_plainly
-from tests.running import environment
+from tests.large_values import LARGE_COUNT, RUN, commit, found, keep, named, numbers
+from tests.running import python, run_python
 
-RUN = RunInfo(align_version="0.1", detail="tensors")
-ROOT = Path(__file__).parents[1]
 DTYPES = [
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.bool,
     torch.uint8, torch.int32, torch.int64, torch.complex64, torch.complex128,
 ]  # fmt: skip
-LARGE_COUNT = LARGE // 4 + 100
-
-
-def named(order: int, array: NDArray[Any] | torch.Tensor, step: int = 0, dtype: str = "float32") -> TensorRecord:
-    """A record of `layer<order>`."""
-    key = TensorKey(step, Phase.FORWARD, f"layer{order}", "output.0")
-    return TensorRecord(key, order, dtype, tuple(array.shape))
-
-
-def numbers(seed: int, count: int = LARGE_COUNT) -> NDArray[np.float32]:
-    """As many numbers as make large values."""
-    return np.random.default_rng(seed).standard_normal(count, dtype=np.float32)
-
-
-def commit(writer: CaptureWriter, step: int, arrays: list[NDArray[np.float32]]) -> None:
-    """Keep the arrays and write them as one step."""
-    handles = {order: keep(writer, array) for order, array in enumerate(arrays)}
-    writer.commit(step, [named(order, array, step) for order, array in enumerate(arrays)], handles)
-
-
-def keep(writer: CaptureWriter, array: NDArray[Any]) -> Handle:
-    """Keep values where there must be room."""
-    handle = writer.add_values(array, "float32")
-    assert handle is not None
-    return handle
-
-
-def peak() -> int:
-    """The most memory that this program has held, in KiB.
-
-    Not `ru_maxrss`: a program inherits that from the process that started it, which may have held more.
-    """
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.split("VmHWM:")[1].split()[0])
-
-
-def found(path: Path, step: int = 0) -> list[NDArray[Any]]:
-    """The values of all records of a step."""
-    with open_capture(path) as capture:
-        return [capture.raw_values(record) for record in capture.records(step)]
 
 
 def random_bits(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Tensor:
@@ -132,7 +87,7 @@ def test_every_layout_is_copied_in_logical_order_whatever_the_pieces(
     assert bytes(copied) == expected.tobytes()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(
@@ -176,7 +131,7 @@ import torch, torch_npu
 from align.capture_file import CaptureWriter
 from align.hooks.values import TensorSource, as_array
 from align.records import RunInfo
-from tests.test_kept_values import RUN, found, named
+from tests.large_values import RUN, found, named
 
 # The simulated device has no page-locked memory; the event stands for what a real one has not copied yet.
 torch.Tensor.is_pinned = lambda self, device=None: True
@@ -195,21 +150,17 @@ writer.close(RUN)
 values = found(sys.argv[1])
 print(early, len(waited), [a.tobytes() == b.tobytes() for a, b in zip(values, expected)])
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "a.h5")],
-        capture_output=True, text=True, check=False, env=environment({}),
-    )  # fmt: skip
-    assert (done.stdout, done.returncode) == (f"0 6 {[True] * 6}\n", 0), done.stderr
+    done = python("-c", program, tmp_path / "a.h5", simulator={})
+    assert (done.stdout, done.code) == (f"0 6 {[True] * 6}\n", 0), done.stderr
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="This system does not tell the memory of a program.")
 def test_a_full_ring_makes_the_hook_wait_and_memory_stays_bounded(tmp_path: Path) -> None:
     program = """
 import sys
-sys.path.insert(0, sys.argv[1])
-from tests.test_kept_values import *
+from tests.large_values import *
 array = numbers(0, 4 << 20)
-writer = CaptureWriter(sys.argv[2], RUN)
+writer = CaptureWriter(sys.argv[1], RUN)
 before = peak()
 arrays = [array] * 20
 commit(writer, 0, arrays)
@@ -218,10 +169,7 @@ commit(writer, 1, smalls)
 print(peak() - before)
 writer.close(RUN)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(ROOT), str(tmp_path / "a.h5")], capture_output=True, text=True, check=True
-    )
-    kilobytes = int(done.stdout)
+    kilobytes = int(run_python("-c", program, tmp_path / "a.h5", fresh=True).stdout)
     allowed = (staging.BUFFERS * BUFFER_SIZE + 2 * MOST_IN_MEMORY) // 1024 + 32_000
     assert 64_000 < kilobytes < allowed, "456 MB of values were kept"
     expected = numbers(0, 4 << 20)
@@ -343,10 +291,9 @@ def test_large_values_can_be_read_after_every_single_write(
 def test_a_forked_child_neither_writes_nor_waits(tmp_path: Path) -> None:
     program = """
 import os, sys
-sys.path.insert(0, sys.argv[1])
-from tests.test_kept_values import *
+from tests.large_values import *
 array = numbers(0, 3 << 20)
-writer = CaptureWriter(sys.argv[2], RUN)
+writer = CaptureWriter(sys.argv[1], RUN)
 handles = {0: keep(writer, array)}
 deeds = (lambda: None, lambda: commit(writer, 99, [array] * 20), lambda: writer.close(RUN), writer.flush,
          lambda: [keep(writer, array) for _ in range(30)], lambda: os._exit(7))
@@ -361,11 +308,8 @@ for number, deed in enumerate(deeds):
 writer.commit(0, [named(order, array) for order in handles], handles)
 writer.close(RUN)
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program, str(ROOT), str(tmp_path / "a.h5")],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = python("-W", "error", "-c", program, tmp_path / "a.h5", fresh=True)
+    assert (done.code, done.stdout, done.stderr) == (0, "", "")
     values, expected = found(tmp_path / "a.h5"), numbers(0, 3 << 20)
     assert len(values) == 7
     assert all(np.array_equal(array, expected) for array in values)

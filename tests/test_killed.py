@@ -18,8 +18,8 @@ from tests.running import environment, run_python
 from tests.test_capture_command import script
 from tests.test_steady_file import check as steady_file_check
 
-KILLS = 20
-AIMED_KILLS = 40
+KILLS = 12
+AIMED_KILLS = 16
 """Where the process that is killed puts down its changes itself, a quarter of the files do not open afterwards."""
 
 # Weights and activations of both kinds: large values have a thread of their own, small ones wait in memory.
@@ -92,7 +92,7 @@ for number in range(int(sys.argv[2])):
             os.write(writing, step.to_bytes(4, "little"))
     os.close(writing)
     with open(reading, "rb") as finished:
-        while int.from_bytes(finished.read(4), "little") < number % 10:
+        while int.from_bytes(finished.read(4), "little") < number % 5:
             pass
         file = path.open("rb")
         # Its journal has come, so now it is put down.
@@ -104,7 +104,7 @@ for number in range(int(sys.argv[2])):
         fcntl.flock(file, fcntl.LOCK_EX)
         file.close()
         rest = finished.read()
-    print(number % 10 + len(rest) // 4 + 1)
+    print(number % 5 + len(rest) // 4 + 1)
 """
 
 
@@ -129,7 +129,7 @@ def test_sigkill_loses_no_finished_step(tmp_path: Path, detail: str) -> None:
     outputs = [tmp_path / f"run{number}.h5" for number in range(KILLS)]
     options = ["--device", "cpu", "--steps", "0:", "--detail", detail]
     runs = [
-        (["capture", *options, "-o", str(output), str(path), "100000"], chance.randrange(3, 12), chance.random() * 0.02)
+        (["capture", *options, "-o", str(output), str(path), "100000"], chance.randrange(3, 8), chance.random() * 0.02)
         for output in [tmp_path / "first.h5", *outputs]
     ]
     done = run_python("-c", KILLER, given=json.dumps(runs))

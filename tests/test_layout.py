@@ -16,15 +16,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 LINKS = ("hooks", "reports")
 
-# Every module of the package is imported from the folder named by the argument; what pip wrote there is obeyed.
-IMPORT_ALL = """
+# The package is imported from the folder named by the argument; what pip wrote there is obeyed.
+IMPORT = """
 import site, sys
 from importlib import import_module
 from pathlib import Path
 site.addsitedir(sys.argv[1])
 sys.path.append(sys.argv[2])
-import align, align.hooks, align.reports
+import align, align.hooks, align.reports, align.cli
 print(Path(align.__file__).parent)
+"""
+IMPORT_ALL = f"""{IMPORT}
 root = Path(align.__file__).parent
 for file in sorted(root.glob("*.py")) + sorted(root.glob("[a-z]*/*.py")):
     parts = file.relative_to(root.parent).with_suffix("").parts
@@ -48,11 +50,10 @@ def build(kind: str, source: Path, folder: Path) -> Path:
     return folder / done.stdout.split()[-1]
 
 
-def import_all(site_folder: Path) -> str:
-    """Import every module from a folder alone, with no help from the tree, and say where the package was."""
+def imported_from(site_folder: Path, program: str) -> str:
+    """Import from a folder alone, with no help from the tree, and say where the package was."""
     libraries = sysconfig.get_path("purelib")
-    program = [sys.executable, "-I", "-S", "-c", IMPORT_ALL, str(site_folder), libraries]
-    done = run(*program, cwd=site_folder)
+    done = run(sys.executable, "-I", "-S", "-c", program, str(site_folder), libraries, cwd=site_folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -104,7 +105,7 @@ def test_wheel_imports_when_installed(wheel: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target)]
     done = run(*pip, str(wheel), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert import_all(target) == str(target / "align")
+    assert imported_from(target, IMPORT_ALL) == str(target / "align")
 
 
 def test_source_archive_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_source_archive_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> No
 def test_editable_install_imports_from_the_tree(tmp_path: Path) -> None:
     editable = build("editable", ROOT, tmp_path)
     zipfile.ZipFile(editable).extractall(tmp_path / "site")
-    assert import_all(tmp_path / "site") == str(ROOT / "align")
+    assert imported_from(tmp_path / "site", IMPORT) == str(ROOT / "align")
 
 
 @pytest.mark.parametrize("name", LINKS)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.nan_origins.capturing import capture_cases
+from benchmarks.nan_origins.capturing import trained
 from benchmarks.nan_origins.cases import BENIGN, CASES
 from benchmarks.nan_origins.judging import judge
+from tests.running import capture_all
 
 SMALL = frozenset({"regressor", "images"})
 """The models of which every training is captured here; they take a third of the time of the others."""
@@ -27,7 +28,10 @@ CHOSEN = {case.name: case for case in CASES if case.model in SMALL or case.name 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """One capture of each chosen training, made in one process."""
-    return capture_cases(list(CHOSEN.values()), tmp_path_factory.mktemp("bed"))
+    folder = tmp_path_factory.mktemp("bed")
+    files = {name: folder / f"{name}.h5" for name in CHOSEN}
+    capture_all("cpu", [(file, trained(CHOSEN[name])) for name, file in files.items()])
+    return files
 
 
 @pytest.mark.parametrize("name", CHOSEN)

@@ -32,6 +32,7 @@ from align.records import (
     TimelineRow,
 )
 from tests.builders import Array, record_of, write_capture
+from tests.said import reply
 
 OURS = frozenset({"nan-origin", "overflow", "overflow-saturated", "little-headroom"})
 MODULES = (
@@ -119,10 +120,7 @@ def only(result: InspectResult) -> Finding:
     return finding
 
 
-def reply(result: InspectResult, question: str = "finite numbers") -> tuple[State, str]:
-    return next((one.state, one.sentence) for one in result.replies if one.question == question)
-
-
+FINITE = "finite numbers"
 NAN_LOSS = {"loss loss value": np.array(math.nan, dtype=np.float32)}
 TO_THE_LOSS = {"forward last output.0": bad(math.nan, 4), **NAN_LOSS}
 FROM_FIRST = {"forward act input.0": bad(math.nan, 4), "forward act output.0": bad(math.nan, 4), **TO_THE_LOSS}
@@ -147,7 +145,7 @@ def test_a_module_that_makes_nan_of_finite_numbers_is_named(tmp_path: Path) -> N
         "completely. To see its values, run `align capture --steps 1:2 --detail tensors --modules 'act'`, then `align "
         "show RUN.h5 'act'`."
     )
-    assert reply(result) == (State.BAD, "NaN starts in step 1, forward: act output.0.")
+    assert reply(result, FINITE) == (State.BAD, "NaN starts in step 1, forward: act output.0.")
 
 
 def test_code_between_modules_is_named_with_its_neighbours(tmp_path: Path) -> None:
@@ -171,7 +169,7 @@ def test_the_values_of_code_between_modules_are_those_of_the_children() -> None:
 def test_nan_of_which_nothing_comes_is_no_finding(tmp_path: Path) -> None:
     result = inspected(tmp_path, {0: training(0, {"forward act output.0": bad(math.nan, 2)})})
     assert ours(result) == []
-    assert reply(result) == (
+    assert reply(result, FINITE) == (
         State.GOOD,
         (
             "Every loss, gradient and parameter of step 0 is finite; 1 other tensor with -Inf, Inf or NaN does no "
@@ -297,7 +295,7 @@ def test_a_loss_that_was_not_seen_is_no_nan(tmp_path: Path) -> None:
     rows = [row(step, loss=math.nan, gradient_norm=math.nan) for step in range(9)]
     result = inspected(tmp_path, {0: training(0)}, timeline=rows)
     assert ours(result) == []
-    assert reply(result)[0] is State.GOOD
+    assert reply(result, FINITE)[0] is State.GOOD
 
 
 def test_without_the_phases_before_it_is_not_claimed_that_they_are_finite(tmp_path: Path) -> None:
@@ -315,7 +313,7 @@ def test_without_the_phases_before_it_is_not_claimed_that_they_are_finite(tmp_pa
 def test_a_capture_without_losses_gradients_and_parameters_cannot_tell(tmp_path: Path) -> None:
     records = [one for one in training(0) if one.key.phase is Phase.FORWARD]
     result = inspected(tmp_path, {0: records}, timeline=[row(0, loss=math.nan)])
-    assert reply(result) == (
+    assert reply(result, FINITE) == (
         State.UNKNOWN,
         (
             "Whether all numbers are finite cannot be told: neither losses nor gradients nor parameters were captured; "
@@ -376,7 +374,7 @@ def test_scaled_gradients_that_overflow_in_a_skipped_step_are_expected(tmp_path:
     rows = [row(0, **SKIPPED), row(1, loss_scale=32768.0)]
     result = inspected(tmp_path, {0: records, 1: halves({}, 1)}, modules=FP16, timeline=rows)
     assert ours(result) == []
-    assert reply(result) == (
+    assert reply(result, FINITE) == (
         State.GOOD,
         (
             "What the optimizer took is finite in steps 0-1; in step 0 scaled gradients overflowed, first in last "

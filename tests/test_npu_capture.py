@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,9 @@ import torch
 import align
 from align.hooks.warned import FALLBACK
 from align.records import RunInfo, TimelineRow
+from tests.rank_runs import run_ranks
 from tests.running import align as run_align
-from tests.running import capture_all, environment, python, run_python
+from tests.running import capture_all, python, run_python
 
 LACKING = {"numerics": {"cpu_fallback": ["aten::exp", "aten::nonzero", "aten::unfold_backward", "aten::addcdiv*"]}}
 SATURATING = {"numerics": {"saturate": True}}
@@ -225,6 +224,15 @@ def test_first_step_is_the_first_that_is_captured(tmp_path: Path) -> None:
     assert captured(path)[0].fallbacks == {"aten::addcdiv": 2, "aten::exp": 2, "aten::nonzero": 1}
 
 
+IN_A_FILE = """
+import os, sys
+from align.cli import main
+log, mode, *arguments = sys.argv[1:]
+os.dup2(os.open(log, os.O_WRONLY | {"wb": os.O_TRUNC, "ab": os.O_APPEND}[mode]), 2)
+main(arguments, prog_name="align")
+"""
+
+
 @pytest.mark.parametrize("mode", ["wb", "ab"])
 def test_warnings_in_a_file_tell_of_the_backward_and_stay_as_they_were(tmp_path: Path, mode: str) -> None:
     path, log = tmp_path / "run.h5", tmp_path / "log"
@@ -232,13 +240,9 @@ def test_warnings_in_a_file_tell_of_the_backward_and_stay_as_they_were(tmp_path:
     earlier = WARNING.format("aten::tan.out")  # of another run, in a log that is appended to
     if mode == "ab":
         log.write_text(earlier)
-    command = ["capture", "--device", "npu", "-o", str(path), str(written(tmp_path, FALLING))]
-    with log.open(mode) as stderr:
-        done = subprocess.run(
-            [sys.executable, "-m", "align", *command], stdout=subprocess.PIPE, stderr=stderr, check=False,
-            env=environment(LACKING), timeout=300,
-        )  # fmt: skip
-    assert done.returncode == 0, log.read_text()
+    script = written(tmp_path, FALLING)
+    done = python("-c", IN_A_FILE, log, mode, "capture", "--device", "npu", "-o", path, script, simulator=LACKING)
+    assert done.code == 0, log.read_text()
     assert captured(path)[0].fallbacks == {
         "aten::addcdiv": 2, "aten::exp": 2, "aten::nonzero": 1, "aten::unfold_backward": 0,
     }  # fmt: skip
@@ -302,13 +306,11 @@ def test_a_pipe_is_left_alone() -> None:
 
 
 def test_stderr_that_was_led_elsewhere_is_not_read(tmp_path: Path) -> None:
-    for other, expected in (((), "['aten::exp']\n"), ((str(tmp_path / "other"),), "[]\n")):
-        with (tmp_path / "log").open("wb") as stderr:
-            done = subprocess.run(
-                [sys.executable, "-c", PIPE, WARNING.format("aten::exp.out"), *other], stdout=subprocess.PIPE,
-                stderr=stderr, check=True, env=environment(),
-            )  # fmt: skip
-        assert done.stdout.decode() == expected
+    log = tmp_path / "log"
+    program = f"import os, sys\nos.dup2(os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2){PIPE}"
+    for other, expected in (((), "['aten::exp']\n"), ((tmp_path / "other",), "[]\n")):
+        done = python("-c", program, log, WARNING.format("aten::exp.out"), *other)
+        assert (done.code, done.stdout) == (0, expected), log.read_text()
 
 
 def test_a_closed_stderr_is_no_trouble() -> None:
@@ -498,7 +500,7 @@ print(json.dumps(results))
 
 
 def test_the_modes_of_others_are_as_they_were() -> None:
-    done = python("-c", MODES, simulator={"numerics": {"cpu_fallback": ["aten::exp"]}}, fresh=True)
+    done = python("-c", MODES, simulator=LACKING)
     assert done.code == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "inside a mode of the user": [["aten::exp", "aten::tan"], {"aten::exp": 1}, 0],
@@ -541,20 +543,18 @@ dist.destroy_process_group()
 """
 
 
+ALONE = "import json, runpy, sys; sys.argv = json.load(sys.stdin); runpy.run_path(sys.argv[0], run_name='__main__')"
+CAPTURED = "import json, sys; from align.cli import main; main(json.load(sys.stdin), prog_name='align')"
+
+
 def test_ranks_under_ddp_are_watched_and_train_as_before(tmp_path: Path) -> None:
     script = written(tmp_path, DDP)
-    for way in ("plain", "watched"):
-        tool = ["-m", "align", "capture", "--device", "npu", "-o", str(tmp_path / "run.h5")] if way == "watched" else []
-        command = [sys.executable, *tool, str(script), str(tmp_path / f"{way}.store"), str(tmp_path / way)]
-        ranks = [
-            subprocess.Popen(
-                command, stderr=subprocess.PIPE, text=True,
-                env=environment(LACKING, RANK=rank, LOCAL_RANK=rank, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2"),
-            )
-            for rank in ("0", "1")
-        ]  # fmt: skip
-        errors = [rank.communicate(timeout=120)[1] for rank in ranks]
-        assert [rank.returncode for rank in ranks] == [0, 0], errors
+    plain = [str(script), str(tmp_path / "plain.store"), str(tmp_path / "plain")]
+    watched = ["capture", "--device", "npu", "-o", str(tmp_path / "run.h5"), str(script)]
+    watched += [str(tmp_path / "watched.store"), str(tmp_path / "watched")]
+    for program, arguments in ((ALONE, plain), (CAPTURED, watched)):
+        done = run_ranks(program, given=json.dumps(arguments), simulator=LACKING)
+        assert [rank.code for rank in done] == [0, 0], [rank.stderr for rank in done]
     for rank in ("0", "1"):
         assert_same_end(tmp_path / f"plain{rank}", tmp_path / f"watched{rank}")
         assert captured(tmp_path / f"run.rank000{rank}.h5")[0].fallbacks["aten::exp"] == 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests import warm
+from tests import running, warm
 
 pytest.importorskip("torch")
 
@@ -26,9 +26,21 @@ def run_python(*args: str, sim: Any = None, **variables: str) -> subprocess.Comp
     )
 
 
-def as_it_is(check: str, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run one of the checks where the simulator was imported without settings."""
-    return warm.run(["-m", f"npu_sim_checks.{check}", *args], environment(None, {}), kind="without settings")
+def forked(*args: str, sim: Any = None) -> subprocess.CompletedProcess[str]:
+    """Run Python in a fork of a process that has imported torch without any device, so that it can bring its own."""
+    return warm.run(args, environment(sim, {AUTOLOAD: "0"}), waiting_in=running.environment())
+
+
+CHECK = """
+import runpy, sys, torch_npu
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def checked(check: str, *args: str, sim: Any = None) -> subprocess.CompletedProcess[str]:
+    """Run one of the checks."""
+    return forked("-c", CHECK, f"npu_sim_checks.{check}", *args, sim=sim)
 
 
 def environment(sim: Any, variables: dict[str, str]) -> dict[str, str]:
@@ -49,7 +61,7 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture(scope="module")
 def capabilities() -> dict[str, Any]:
-    return answer(as_it_is("capabilities"))
+    return answer(checked("capabilities"))
 
 
 CAPABILITIES = {
@@ -91,14 +103,14 @@ def test_every_capability_is_in_the_table(capabilities: dict[str, Any]) -> None:
 
 def test_training_is_bit_equal_to_the_cpu_without_knobs() -> None:
     pytest.importorskip("transformers")
-    results = answer(run_python("-m", "npu_sim_checks.bit_equality", sim={"autocast": "cpu"}))
+    results = answer(checked("bit_equality", sim={"autocast": "cpu"}))
     assert len(results) == 16
     assert {name: equal for name, equal in results.items() if equal is not True} == {}
 
 
 @pytest.fixture(scope="module")
 def knobs() -> dict[str, Any]:
-    return answer(as_it_is("knobs"))
+    return answer(checked("knobs"))
 
 
 def test_every_knob_changes_results_at_rounding_level(knobs: dict[str, Any]) -> None:
@@ -124,7 +136,7 @@ def test_benign_preset_moves_every_gradient_a_little(knobs: dict[str, Any]) -> N
 
 @pytest.fixture(scope="module")
 def faults() -> dict[str, Any]:
-    return answer(run_python("-m", "npu_sim_checks.injected_faults"))
+    return answer(forked("-m", "npu_sim_checks.injected_faults"))
 
 
 def test_every_action_makes_the_result_that_it_names(faults: dict[str, Any]) -> None:
@@ -168,7 +180,7 @@ def test_fault_hits_say_where(faults: dict[str, Any]) -> None:
 ACTIONS = ("scale", "add", "zero", "negate", "nan", "inf", "element", "first_operand", "row_shift", "bf16", "fp16")
 
 UNMODIFIED = """
-import torch
+import torch, torch_npu
 from torch.utils.checkpoint import checkpoint
 model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.Linear(4, 1)).to("npu")
 x = torch.ones(2, 4, device="npu", requires_grad=True)
@@ -179,25 +191,16 @@ checkpoint(model, x, use_reentrant=False).sum().backward()
 def test_hits_of_an_unmodified_script_are_written_and_cover_recomputation(tmp_path: Path) -> None:
     hits = tmp_path / "hits.json"
     fault = {"op": "gelu", "module": "<GELU>", "action": "scale"}
-    done = run_python("-c", UNMODIFIED, sim={"faults": [fault], "hits_file": str(hits)})
+    done = forked("-c", UNMODIFIED, sim={"faults": [fault], "hits_file": str(hits)})
     assert done.returncode == 0, done.stderr
     hit = {"fault": 0, "op": "aten::gelu", "module": "1", "call": 0, "nth": 0, "backward": False}
     assert json.loads(hits.read_text()) == [hit, hit]
 
 
-def test_missing_operator_warns_once_on_file_descriptor_2_as_torch_npu_does() -> None:
-    script = "import torch, warnings; warnings.simplefilter('error'); x = torch.ones(3).npu(); x.exp().exp()"
-    done = run_python("-c", script, sim={"numerics": {"cpu_fallback": ["aten::exp"]}})
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == (
-        "[W compiler_depend.ts:51] Warning: CAUTION: The operator 'aten::exp.out' is not currently supported on the "
-        "NPU backend and will fall back to run on the CPU. This may have performance implications. "
-        "(function npu_cpu_fallback)\n"
-    )
-
-
 LACKING = """
-import json, torch
+import json, torch, torch_npu, warnings
+warnings.simplefilter("error")
+torch.ones(3).npu().exp().exp()
 rows = {}
 for op in ("aten::exp", "aten::exp.out", "aten::exp_", "aten::mul.out", "aten::nonzero", "aten::cumsum"):
     table = torch._C._dispatch_dump_table(op).splitlines()
@@ -206,9 +209,25 @@ print(json.dumps(rows))
 """
 
 
-def test_only_missing_operators_reach_the_fallback_of_the_device() -> None:
-    done = run_python("-c", LACKING, sim={"numerics": {"cpu_fallback": ["aten::exp", "aten::nonzero"]}})
-    assert answer(done) == {
+@pytest.fixture(scope="module")
+def lacking() -> subprocess.CompletedProcess[str]:
+    """A program that calls an operator which the device has not."""
+    return forked("-c", LACKING, sim={"numerics": {"cpu_fallback": ["aten::exp", "aten::nonzero"]}})
+
+
+def test_missing_operator_warns_once_on_file_descriptor_2_as_torch_npu_does(
+    lacking: subprocess.CompletedProcess[str],
+) -> None:
+    assert lacking.returncode == 0
+    assert lacking.stderr == (
+        "[W compiler_depend.ts:51] Warning: CAUTION: The operator 'aten::exp.out' is not currently supported on the "
+        "NPU backend and will fall back to run on the CPU. This may have performance implications. "
+        "(function npu_cpu_fallback)\n"
+    )
+
+
+def test_only_missing_operators_reach_the_fallback_of_the_device(lacking: subprocess.CompletedProcess[str]) -> None:
+    assert answer(lacking) == {
         "aten::exp": False,  # the composite kernel, which calls exp.out
         "aten::exp.out": True,
         "aten::exp_": False,
@@ -218,23 +237,32 @@ def test_only_missing_operators_reach_the_fallback_of_the_device() -> None:
     }
 
 
+RANKS = """
+import os, runpy, sys
+rank = "0" if os.fork() else "1"
+os.environ.update(RANK=rank, LOCAL_RANK=rank, LOCAL_WORLD_SIZE="2")
+import torch_npu
+with open(f"{sys.argv[1]}.{rank}", "w") as sys.stdout:
+    runpy.run_module("npu_sim_checks.distributed", run_name="__main__", alter_sys=True)
+sys.stdout = sys.__stdout__
+if rank == "0":
+    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
 def test_two_ranks_over_hccl_equal_gloo(tmp_path: Path) -> None:
     fault = {"op": "hccl::reduce", "action": "scale", "value": 4, "rank": 0}
-    command = [sys.executable, "-m", "npu_sim_checks.distributed", str(tmp_path / "store")]
-    ranks = []
-    for rank in ("0", "1"):
-        variables = {"RANK": rank, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": "2"}
-        env = environment({"faults": [fault]}, variables)
-        ranks.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    answers = [json.loads(rank.communicate(timeout=120)[0]) for rank in ranks]
-    assert answers == [
+    store = tmp_path / "store"
+    done = forked("-c", RANKS, str(store), sim={"faults": [fault]})
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(Path(f"{store}.{rank}").read_text()) for rank in (0, 1)] == [
         {"equal_to_gloo": True, "faulty_reduce": [8.0, ["hccl::reduce"]]},
         {"equal_to_gloo": True, "faulty_reduce": [None, []]},
     ]
 
 
 def test_transfer_to_npu_runs_a_cuda_script() -> None:
-    assert answer(run_python("-W", "ignore", "-m", "npu_sim_checks.transfer")) == {
+    assert answer(checked("transfer")) == {
         "devices": "npu:0",
         "tensors_and_modules": "npu:0",
         "autocast": ["torch.float16", "torch.float16", "torch.bfloat16", "torch.float16", "torch.bfloat16"],
@@ -254,7 +282,7 @@ def test_autoload_can_be_switched_off_and_the_import_then_brings_the_device() ->
         "import os, torch; print(hasattr(torch, 'npu')); import torch_npu; print(torch.ones(1, device='npu').device);"
         f"print(os.environ['{AUTOLOAD}'])"
     )
-    done = run_python("-c", script, **{AUTOLOAD: "0"})
+    done = forked("-c", script)
     assert done.stdout == "False\nnpu:0\n0\n", done.stderr
 
 
@@ -277,7 +305,7 @@ except ImportError as error:
     print(error)
 print("torch_npu" in sys.modules, torch._C._get_privateuse1_backend_name(), torch.ones(2).sum().item())
 """
-    done = run_python("-c", script, sim={"broken_cann": "libhccl.so"}, **{AUTOLOAD: "0"})
+    done = forked("-c", script, sim={"broken_cann": "libhccl.so"})
     assert done.stdout == (
         "libhccl.so: cannot open shared object file: No such file or directory\nFalse privateuseone 2.0\n"
     )
@@ -334,7 +362,7 @@ WRONG_SETTINGS = {
 @pytest.fixture(scope="module")
 def settings_errors() -> list[str]:
     texts = [text if isinstance(text, str) else json.dumps(text) for text, _ in WRONG_SETTINGS.values()]
-    return answer(as_it_is("wrong_settings", *texts))["errors"]  # type: ignore[no-any-return]
+    return answer(checked("wrong_settings", *texts))["errors"]  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("name", WRONG_SETTINGS)
@@ -343,5 +371,5 @@ def test_wrong_settings_are_refused_with_a_sentence(settings_errors: list[str], 
 
 
 def test_wrong_settings_stop_the_import() -> None:
-    done = run_python("-c", "import torch_npu", sim={"fault": []})
+    done = forked("-c", "import torch_npu", sim={"fault": []})
     assert last_line(done) == f"torch_npu.simulator.settings.SettingsError: {WRONG_SETTINGS['key'][1]}"

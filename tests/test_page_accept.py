@@ -8,7 +8,6 @@ import re
 import unicodedata
 from pathlib import Path
 
-import pypdf
 import pytest
 
 from align.reports.accept_html import accept_page
@@ -28,6 +27,8 @@ def written(name: str, folder: Path, language: str = "en") -> Path:
 
 def sheets(opened: Opened) -> list[str]:
     """The text of each sheet of paper, without ligatures."""
+    import pypdf
+
     pdf = opened.page.pdf(prefer_css_page_size=True)
     texts = [page.extract_text() for page in pypdf.PdfReader(io.BytesIO(pdf)).pages]
     return [unicodedata.normalize("NFKC", text) for text in texts]

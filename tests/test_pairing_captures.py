@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from align.reports.text import diff_text
 from tests.running import WORKLOADS, align, capture_all, diff
 
 SCRIPT = WORKLOADS / "ways" / "restructured.py"
+
+compared = cache(diff)
 
 NUMBERED = {"0": "0", "1": "2", "2": "3"}
 """Where one block is inserted behind the first."""
@@ -59,7 +62,7 @@ def _expected(ways: str, name: str) -> str:
 
 @pytest.mark.parametrize("ways", WAYS)
 def test_the_same_numbers_are_aligned_however_the_model_is_built(captures: Mapping[str, Path], ways: str) -> None:
-    result = diff(captures[""], captures[ways])
+    result = compared(captures[""], captures[ways])
     assert result.verdict is Verdict.ALIGNED
     assert result.only_reference == ()
     assert {finding.label for finding in result.findings} <= {"structure-differs", "within-noise"}
@@ -79,7 +82,7 @@ def test_the_same_numbers_are_aligned_however_the_model_is_built(captures: Mappi
 def test_what_is_wrong_is_found_at_its_place(
     captures: Mapping[str, Path], ways: str, fault: str, name: str, slot: str, call: int, origin: Origin
 ) -> None:
-    first = diff(captures[""], captures[f"{ways}+{fault}"]).first_divergence
+    first = compared(captures[""], captures[f"{ways}+{fault}"]).first_divergence
     assert first is not None
     assert (first.step, first.micro, first.phase, first.kind) == (0, 0, Phase.FORWARD, Kind.VALUE)
     assert (first.name, first.slot, first.call, first.origin) == (name, slot, call, origin)
@@ -125,7 +128,7 @@ def _notes(result: DiffResult) -> str:
     ],
 )
 def test_the_pairing_is_told_in_one_line(captures: Mapping[str, Path], ways: str, notes: str) -> None:
-    assert _notes(diff(captures[""], captures[ways])) == notes
+    assert _notes(compared(captures[""], captures[ways])) == notes
 
 
 @pytest.mark.parametrize(
@@ -138,7 +141,7 @@ def test_the_pairing_is_told_in_one_line(captures: Mapping[str, Path], ways: str
     ],
 )
 def test_what_only_one_run_has_is_told(captures: Mapping[str, Path], ways: str, summary: str) -> None:
-    result = diff(captures[""], captures[ways])
+    result = compared(captures[""], captures[ways])
     found = [finding.summary for finding in result.findings if finding.label == "structure-differs"]
     assert found == [f"The structure of the runs differs: {summary}."]
 
@@ -181,7 +184,7 @@ def test_rules_that_cannot_be_read_end_the_command(captures: Mapping[str, Path],
 
 
 def test_other_steps_and_another_detail_are_told(captures: Mapping[str, Path]) -> None:
-    result = diff(captures[""], captures["stats"])
+    result = compared(captures[""], captures["stats"])
     assert result.verdict is Verdict.ALIGNED
     notes = diff_text(result, width=10_000)
     assert (

@@ -48,7 +48,7 @@ def floats(draw: st.DrawFn) -> tuple[torch.Tensor, torch.Tensor, float]:
 
 
 @given(floats())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_finite_element_moves_and_zeros_stay(case: tuple[torch.Tensor, torch.Tensor, float]) -> None:
     values, grows, unit = case
     result = moved(values, grows, unit)
@@ -61,7 +61,7 @@ def test_every_finite_element_moves_and_zeros_stay(case: tuple[torch.Tensor, tor
 
 
 @given(floats())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_an_element_moves_by_the_unit_or_by_one_step(case: tuple[torch.Tensor, torch.Tensor, float]) -> None:
     values, grows, unit = case
     own = OWN[values.dtype].unit

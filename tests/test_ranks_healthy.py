@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from align.commands import inspect_files
-from align.records import Health, InspectResult, Severity, State
+from align.records import Health, Severity, State
 from tests.rank_runs import capture_jobs
 from tests.running import WORKLOADS
+from tests.said import inspected, reply
 
 pytest.importorskip("torch")
 
@@ -29,14 +29,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def reply(result: InspectResult, question: str) -> tuple[State, str]:
-    """The answer to one question."""
-    return next((one.state, one.sentence) for one in result.replies if one.question == question)
-
-
 @pytest.mark.parametrize("how", [*REPLICAS, *PARTS, *APART])
 def test_nothing_is_wrong(folder: Path, how: str) -> None:
-    result = inspect_files(str(folder / f"{how}.h5"))
+    result = inspected(folder / f"{how}.h5")
     assert [one.summary for one in result.findings if one.severity is not Severity.NOTE] == []
     assert result.verdict is Health.HEALTHY
     assert State.BAD not in {one.state for one in result.replies}
@@ -44,7 +39,7 @@ def test_nothing_is_wrong(folder: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", REPLICAS)
 def test_replicas_are_seen_as_such(folder: Path, how: str) -> None:
-    result = inspect_files(str(folder / f"{how}.h5"))
+    result = inspected(folder / f"{how}.h5")
     assert reply(result, "weights of ranks") == (State.GOOD, "Both ranks begin with the same values of 12 parameters.")
     assert reply(result, "reduction") == (
         State.GOOD,
@@ -54,7 +49,7 @@ def test_replicas_are_seen_as_such(folder: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", [*PARTS, *APART])
 def test_parts_of_a_model_are_no_replicas(folder: Path, how: str) -> None:
-    result = inspect_files(str(folder / f"{how}.h5"))
+    result = inspected(folder / f"{how}.h5")
     assert reply(result, "weights of ranks") == (
         State.ABSENT,
         "The ranks are no replicas of one model: each holds weights of its own, as parts of it do.",
@@ -62,6 +57,6 @@ def test_parts_of_a_model_are_no_replicas(folder: Path, how: str) -> None:
 
 
 def test_the_norm_of_clipping_is_checked_over_all_ranks(folder: Path) -> None:
-    state, sentence = reply(inspect_files(str(folder / "reduced.h5")), "norm of ranks")
+    state, sentence = reply(inspected(folder / "reduced.h5"), "norm of ranks")
     assert state is State.GOOD
     assert sentence.startswith("Gradients are clipped by the norm that they have over all ranks (")

@@ -456,19 +456,19 @@ def test_a_thread_that_only_evaluates_is_left_alone(tmp_path: Path) -> None:
                 wrong.append("worker")
 
     thread = threading.Thread(target=evaluate)
-    with align.Recorder(tmp_path / "run.h5", steps="0:20") as recorder:
+    with align.Recorder(tmp_path / "run.h5", steps="0:8") as recorder:
         thread.start()
-        losses = train(Loss(nn.Linear(3, 2)), lambda: torch.ones(4, 3), steps=20)
+        losses = train(Loss(nn.Linear(3, 2)), lambda: torch.ones(4, 3), steps=8)
         done.set()
         thread.join()
         assert torch.is_grad_enabled()
-    assert (wrong, len(losses)) == ([], 20)
+    assert (wrong, len(losses)) == ([], 8)
     assert dict(recorder.troubles) == {}
 
 
 def test_of_several_training_threads_the_first_is_captured_and_this_is_said(tmp_path: Path) -> None:
     def work() -> None:
-        train(Loss(nn.Linear(3, 2)), lambda: torch.ones(4, 3), steps=30)
+        train(Loss(nn.Linear(3, 2)), lambda: torch.ones(4, 3), steps=12)
 
     with align.Recorder(tmp_path / "run.h5", steps="0:") as recorder:
         threads = [threading.Thread(target=work) for _ in range(3)]
@@ -477,7 +477,7 @@ def test_of_several_training_threads_the_first_is_captured_and_this_is_said(tmp_
         for thread in threads:
             thread.join()
     assert set(recorder.troubles) <= {"Another thread trains too: only the first one that did is captured"}
-    assert recorder.steps_written == list(range(30))
+    assert recorder.steps_written == list(range(12))
 
 
 def test_backward_takes_any_iterable_of_tensors(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.running import BENIGN, SHARED_PROCESS, STEPS, WORKLOADS, environment,
 
 SCRIPT = WORKLOADS / "one_percent.py"
 DIGITS = WORKLOADS / "digits_cnn.py"
-DIGITS_OPTIONS = ("--steps", "2", "--precision", "bf16")
+DIGITS_OPTIONS = ("--steps", "1", "--precision", "bf16")
 WRONG = ("module", "functional", "inplace", "backward", "update")
 KINDS = {
     "bf16": ("--accumulate", "2"),
@@ -28,20 +28,10 @@ KINDS = {
 }
 
 
-def capture_of(path: Path, *options: str, script: Path = SCRIPT, device: str = "cpu") -> list[str]:
+def capture_of(path: Path, *options: str, script: Path = SCRIPT, device: str = "cpu", steps: str = "0:2") -> list[str]:
     return [
-        "capture",
-        "--device",
-        device,
-        "--detail",
-        "tensors",
-        "--steps",
-        "0:2",
-        "-o",
-        str(path),
-        str(script),
-        *options,
-    ]
+        "capture", "--device", device, "--detail", "tensors", "--steps", steps, "-o", str(path), str(script), *options,
+    ]  # fmt: skip
 
 
 def replay_of(path: Path, precision: str, *options: str, script: Path = SCRIPT) -> list[str]:
@@ -77,11 +67,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run_all([npu], simulated=True)
     commands.append(replay_of(folder / "npu.h5", "fp64", *DIGITS_OPTIONS, script=DIGITS))
     sketch = ["capture", "--device", "cpu", "--steps", "0:1", "--stop", "-o", str(folder / "sketch.h5"), str(SCRIPT)]
-    later = capture_of(folder / "later.h5")
-    later[later.index("0:2")] = "1:2"
-    part = capture_of(folder / "part.h5")
+    later = capture_of(folder / "later.h5", steps="1:2")
+    part = capture_of(folder / "part.h5", steps="0:1")
     part[1:1] = ["--phases", "init,input,forward"]
-    other = capture_of(folder / "other.h5", script=STEPS / "accumulation.py")
+    other = capture_of(folder / "other.h5", script=STEPS / "accumulation.py", steps="0:1")
     run_all([*commands, sketch, later, part, other])
     return folder
 

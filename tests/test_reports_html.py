@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from align.records import Status
+from align.records import DiffResult, Status
 from align.reports.html import diff_page
 from align.reports.kept_rows import kept_rows
 from align.reports.language import ENGLISH, LANGUAGES
@@ -169,8 +169,14 @@ def test_many_numbers_are_packed_to_a_fifth_of_a_percent() -> None:
     assert exact([None]) is None
 
 
-def test_too_many_rows_are_reduced_to_what_matters() -> None:
-    pairs = report_samples.huge().comparisons
+@pytest.fixture(scope="module")
+def huge() -> DiffResult:
+    """A comparison of twenty thousand tensors."""
+    return report_samples.huge()
+
+
+def test_too_many_rows_are_reduced_to_what_matters(huge: DiffResult) -> None:
+    pairs = huge.comparisons
     first = next(place for place, pair in enumerate(pairs) if pair.status is Status.ORIGIN)
 
     kept = kept_rows(pairs, first, 5000)
@@ -183,11 +189,10 @@ def test_too_many_rows_are_reduced_to_what_matters() -> None:
     assert kept_rows(pairs, first) == range(len(pairs))
 
 
-def test_a_page_of_twenty_thousand_tensors_is_small() -> None:
-    result = report_samples.huge()
-    page = diff_page(result)
+def test_a_page_of_twenty_thousand_tensors_is_small(huge: DiffResult) -> None:
+    page = diff_page(huge)
 
-    assert len(result.comparisons) > 20_000
+    assert len(huge.comparisons) > 20_000
     assert len(page.encode()) < 1_700_000
     assert data_of(page)["columns"]["relative"]["kind"] == "log"
 
@@ -263,8 +268,8 @@ def test_page_says_how_the_runs_were_made_comparable() -> None:
         "seed 1 in the reference."
     )
 
-    assert f"<dt>Same start</dt><dd>{sentence}</dd>" in diff_page(report_samples.prepared())
-    assert "Same start" not in diff_page(report_samples.aligned())
+    assert f"<dt>Same start</dt><dd>{sentence}</dd>" in page_samples.page_of("prepared")
+    assert "Same start" not in page_samples.page_of("aligned")
 
 
 def test_page_has_the_timelines_side_by_side() -> None:

@@ -109,12 +109,12 @@ def test_the_file_holds_what_the_optimizer_holds_after_each_step(tmp_path: Path,
         model = net()
         optimizer = OPTIMIZERS[name](list(model.parameters()))
         states = []
-        for step in range(3):
+        for step in range(2):
             update(model, optimizer, step)
             states.append(named_state(model, optimizer))
         return states
 
-    states = record(tmp_path / "a.h5", train, steps="0:3", detail="tensors")
+    states = record(tmp_path / "a.h5", train, steps="0:2", detail="tensors")
     with align.open(tmp_path / "a.h5") as capture:
         for step, (arrays, numbers) in enumerate(states):
             assert {slot.split(".")[1] for _, slot in (*arrays, *numbers)} == KEPT[name]
@@ -130,15 +130,15 @@ def test_the_state_before_a_step_is_there_where_the_step_before_is_not(tmp_path:
         model = net()
         optimizer = OPTIMIZERS[name](list(model.parameters()))
         before = []
-        for step in range(6):
+        for step in range(4):
             before.append(named_state(model, optimizer, ".before"))
             update(model, optimizer, step)
         return before
 
-    before = record(tmp_path / "a.h5", train, steps="0,1,3,5", detail="tensors")
+    before = record(tmp_path / "a.h5", train, steps="0,1,3", detail="tensors")
     with align.open(tmp_path / "a.h5") as capture:
         for step in capture.steps:
-            arrays, numbers = before[step] if step in {3, 5} else ({}, {})
+            arrays, numbers = before[step] if step == 3 else ({}, {})
             if name == "LBFGS" and step == 0:  # it makes its counters before it calls the closure
                 numbers = {("fc", "weight.func_evals.before"): 0, ("fc", "weight.n_iter.before"): 0}
             found = values(capture, step, Phase.OPTIMIZER)

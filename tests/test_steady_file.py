@@ -71,7 +71,7 @@ def test_the_file_can_be_read_after_every_single_write(
     watched = WatchedFile(monkeypatch, other_process=other_process)
     writer = CaptureWriter(tmp_path / "a.h5", RUN)
     ends = []
-    for step in range(9):
+    for step in range(6):
         if step % 4 == 0:
             waiting = writer.add_values(np.zeros(50), "float64")
             timeline(writer, step)
@@ -85,7 +85,7 @@ def test_the_file_can_be_read_after_every_single_write(
             writer.flush()
     writer.close(RUN)
 
-    assert watched.put_down == (14 if other_process else 0)
+    assert watched.put_down == (10 if other_process else 0)
     path, image = tmp_path / "b.h5", b""
     for number, image in watched.states(ends[0]):
         path.write_bytes(image)
@@ -125,7 +125,7 @@ for seed, path in enumerate(sys.argv[2:]):
     # The first line was read above; a last line may be cut short.
     print(max([1, *(int(word) for word in words[1:-1] if word.isdigit())]), flush=True)
 """
-KILLS = 20
+KILLS = 12
 
 
 @pytest.fixture(scope="module")

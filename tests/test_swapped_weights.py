@@ -12,7 +12,8 @@ from torch.func import functional_call
 import align
 from align.hashing import hash_bytes
 from align.hooks.same_start import SameStart
-from align.records import INIT_STEP, Phase
+from align.records import Phase
+from tests.seen import initial_hashes
 
 
 def model() -> nn.Sequential:
@@ -47,11 +48,6 @@ def from_the_first_call(net: nn.Module) -> dict[str, torch.Tensor]:
     return seen
 
 
-def initial(path: Path) -> dict[str, int | None]:
-    with align.open(path) as capture:
-        return {f"{one.key.name}.{one.key.slot}": one.hash for one in capture.records(INIT_STEP)}
-
-
 def hashes(tensors: dict[str, torch.Tensor]) -> dict[str, int | None]:
     return {name: hash_bytes(one.numpy()) for name, one in tensors.items()}
 
@@ -61,7 +57,7 @@ def test_the_initial_state_is_that_of_the_true_parameters(tmp_path: Path) -> Non
     with align.Recorder(tmp_path / "run.h5") as recorder:
         before = adapt(net, 2)
     assert dict(recorder.troubles) == {}
-    assert initial(tmp_path / "run.h5") == hashes(before[0])
+    assert initial_hashes(tmp_path / "run.h5") == hashes(before[0])
     names = sorted(before[0])
     with align.open(tmp_path / "run.h5") as capture:
         for step in (0, 1):
@@ -75,11 +71,11 @@ def test_parameters_that_only_stand_aside_are_seen_and_loaded(tmp_path: Path) ->
         before = from_the_first_call(model())
     assert dict(recorder.troubles) == {}
     assert recorder.steps_written == [0]
-    assert initial(tmp_path / "one.h5") == hashes(before)
+    assert initial_hashes(tmp_path / "one.h5") == hashes(before)
     with align.Recorder(tmp_path / "two.h5", same_start=SameStart(init_from=str(tmp_path / "one.h5"))) as recorder:
         adapt(model(), 1)
     assert dict(recorder.troubles) == {}
-    assert initial(tmp_path / "two.h5") == hashes(before)
+    assert initial_hashes(tmp_path / "two.h5") == hashes(before)
 
 
 def test_nothing_changes_for_being_watched(tmp_path: Path) -> None:
@@ -106,4 +102,4 @@ def test_a_models_weights_given_to_another_keep_their_names(tmp_path: Path) -> N
         loss.backward()
         optimizer.step()
     assert dict(recorder.troubles) == {}
-    assert initial(tmp_path / "run.h5") == hashes(known)
+    assert initial_hashes(tmp_path / "run.h5") == hashes(known)

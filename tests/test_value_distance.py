@@ -281,7 +281,7 @@ def test_a_repacked_file_says_the_same(tmp_path: Path, dtype: str) -> None:
         assert measure(BlockReader(), repacked) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.integers(1, 5), max_size=4), st.data())
 def test_boxes_are_the_run_in_order(shape: list[int], data: st.DataObject) -> None:
     index = np.arange(math.prod(shape)).reshape(shape)
@@ -408,10 +408,10 @@ with open_capture(sys.argv[1]) as ours, open_capture(sys.argv[2]) as theirs:
 
 @pytest.mark.parametrize(
     ("dtype", "shape"),
-    [("float32", (20_000, 1000)), ("float32", (2, 10_000_000)), ("bfloat16", (20_000_000,))],
+    [("float32", (10_000, 1000)), ("float32", (2, 5_000_000)), ("bfloat16", (10_000_000,))],
 )
 def test_memory_does_not_grow_with_the_tensors(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
-    array: Array = np.zeros(shape, dtype=np.float32)  # 80 MB a side
+    array: Array = np.zeros(shape, dtype=np.float32)  # 40 MB a side
     if dtype == "bfloat16":
         array = array.view(np.uint16)
     record = TensorRecord(KEY, 0, dtype, array.shape, has_values=True)
@@ -426,8 +426,8 @@ def test_memory_does_not_grow_with_the_tensors(tmp_path: Path, dtype: str, shape
     command = [sys.executable, "-c", MEMORY, *map(str, paths)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     taken, of_a_whole_tensor, first = done.stdout.split()
-    assert float(taken) <= 64
-    assert float(of_a_whole_tensor) > 64  # what holds one whole tensor is seen
+    assert float(taken) <= 32
+    assert float(of_a_whole_tensor) > 32  # what holds one whole tensor is seen
     assert int(first) == array.size - 3
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
-import os
 import re
-import subprocess
-import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests import warm
+from tests.running import Outcome, python
 
 torch = pytest.importorskip("torch")
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 WORKLOADS = ["gpt2", "llama", "digits_cnn"]
-LIBRARY = {"gpt2": "transformers", "llama": "transformers", "digits_cnn": "sklearn"}
+LIBRARIES = ["transformers", "sklearn"]
 CASES = ["where_sqrt", "key_norm_eps", "packed_mask", "all_ignored", "bf16_split", "double_shift"]
 STEPS = sorted(path.stem for path in (FIXTURES / "workloads/steps").glob("*.py"))
 # The other ways run, with and without capture, in test_ways_of_training.py.
@@ -25,15 +24,82 @@ COMPILED = ["wrapper", "method", "submodule", "function"]
 BENCHMARK_SIZE = ["--layers", "6", "--width", "512", "--heads", "8", "--batch", "4", "--length", "256"]
 
 
-def run(script: str, *args: str) -> subprocess.CompletedProcess[str]:
+PRECISIONS = ["fp32", "bf16", "fp16"]
+OPTIONS = {
+    "gpt2-checkpointing": ("gpt2", ["--checkpointing", "--accumulate", "2", "--dropout", "0.1"]),
+    "gpt2-sdpa-fused": ("gpt2", ["--attention", "sdpa", "--fused", "--clip", "0"]),
+    "gpt2-benchmark-size": ("gpt2", ["--optimizer", "sgd", *BENCHMARK_SIZE, "--steps", "1"]),
+    "llama-sdpa": ("llama", ["--attention", "sdpa", "--accumulate", "2", "--dropout", "0.1"]),
+    "digits-workers": ("digits_cnn", ["--workers", "2", "--optimizer", "adamw", "--layers", "3"]),
+}
+
+STRICT = """
+import os, runpy, sys, warnings
+warnings.filterwarnings("error", category=UserWarning, module=r"torch\\Z")
+"""
+"""Warnings from torch are errors."""
+
+ONE = f"""{STRICT}
+sys.argv = sys.argv[1:]
+sys.path[0] = os.path.dirname(sys.argv[0])
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+EACH = f"""{STRICT}
+import contextlib, io, json, traceback
+
+def ended():
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+for sys.argv in json.loads(sys.stdin.read()):
+    sys.path[0] = os.path.dirname(sys.argv[0])
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = ended()
+    print(json.dumps([code, out.getvalue(), errors.getvalue()]), flush=True)
+"""
+"""Importing transformers takes longer than any of the scripts."""
+
+
+def run(script: str, *args: str) -> Outcome:
     """Run a script of `fixtures` in its own process, with warnings from torch as errors."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error::UserWarning:torch"}
-    return warm.run([FIXTURES / script, *args], environment, kind="warnings are errors")
+    return python("-c", ONE, FIXTURES / script, *args)
 
 
-def losses_of(finished: subprocess.CompletedProcess[str]) -> list[float]:
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the workloads save what they trained."""
+    return tmp_path_factory.mktemp("workloads")
+
+
+@pytest.fixture(scope="module")
+def workloads(saved: Path) -> dict[str, Outcome]:
+    """Every workload in each precision, and with its options, in one process."""
+    for library in LIBRARIES:
+        if find_spec(library) is None:  # only the scripts import them: it takes seconds
+            pytest.skip(f"{library} is not installed")
+    commands = {
+        f"{name}-{precision}": (name, ["--precision", precision, "--save", str(saved / f"{name}-{precision}")])
+        for name in WORKLOADS
+        for precision in PRECISIONS
+    } | OPTIONS
+    given = [
+        [str(FIXTURES / f"workloads/{name}.py"), "--device", "cpu", "--steps", "2", *options]
+        for name, options in commands.values()
+    ]
+    done = python("-c", EACH, given=json.dumps(given))
+    assert done.code == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {name: Outcome(*line) for name, line in zip(commands, lines, strict=True)}
+
+
+def losses_of(finished: Outcome) -> list[float]:
     """Return the printed losses of a script that ended well."""
-    assert finished.returncode == 0, finished.stderr
+    assert finished.code == 0, finished.stderr
     printed = re.findall(r"^step (\d+) loss (\S+)", finished.stdout, flags=re.MULTILINE)
     assert [int(step) for step, _ in printed] == list(range(len(printed)))
     return [float(loss) for _, loss in printed]
@@ -47,37 +113,23 @@ def assert_saved(path: Path, losses: list[float]) -> None:
     assert all(weight.isfinite().all() for weight in saved["model"].values())
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_a_workload_trains_and_saves(name: str, precision: str, tmp_path: Path) -> None:
-    pytest.importorskip(LIBRARY[name])
-    path = tmp_path / "run.pt"
-    args = ["--device", "cpu", "--precision", precision, "--steps", "2", "--save", str(path)]
-    losses = losses_of(run(f"workloads/{name}.py", *args))
+def test_a_workload_trains_and_saves(workloads: dict[str, Outcome], saved: Path, name: str, precision: str) -> None:
+    losses = losses_of(workloads[f"{name}-{precision}"])
     assert len(losses) == 2
     assert losses[1] < losses[0]
-    assert_saved(path, losses)
+    assert_saved(saved / f"{name}-{precision}", losses)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        pytest.param("gpt2", ["--checkpointing", "--accumulate", "2", "--dropout", "0.1"], id="gpt2-checkpointing"),
-        pytest.param("gpt2", ["--attention", "sdpa", "--fused", "--clip", "0"], id="gpt2-sdpa-fused"),
-        pytest.param("gpt2", ["--optimizer", "sgd", *BENCHMARK_SIZE, "--steps", "1"], id="gpt2-benchmark-size"),
-        pytest.param("llama", ["--attention", "sdpa", "--accumulate", "2", "--dropout", "0.1"], id="llama-sdpa"),
-        pytest.param("digits_cnn", ["--workers", "2", "--optimizer", "adamw", "--layers", "3"], id="digits-workers"),
-    ],
-)
-def test_a_workload_takes_its_options(name: str, options: list[str]) -> None:
-    pytest.importorskip(LIBRARY[name])
-    losses = losses_of(run(f"workloads/{name}.py", "--device", "cpu", "--steps", "2", *options))
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_workload_takes_its_options(workloads: dict[str, Outcome], name: str) -> None:
+    losses = losses_of(workloads[name])
     assert losses
     assert all(math.isfinite(loss) for loss in losses)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("variant", ["good", "bad"])
+@pytest.mark.parametrize(("variant", "precision"), [("good", "fp32"), ("bad", "bf16")])
 @pytest.mark.parametrize("name", CASES)
 def test_a_case_runs(name: str, variant: str, precision: str) -> None:
     losses = losses_of(run(f"cases/{name}.py", "--variant", variant, "--precision", precision, "--steps", "2"))
@@ -103,7 +155,7 @@ def test_a_step_script_trains_and_saves(name: str, tmp_path: Path) -> None:
 def test_the_exception_comes_at_step_2_and_what_was_trained_is_saved(tmp_path: Path) -> None:
     path = tmp_path / "run.pt"
     finished = run("workloads/steps/exception.py", "--save", str(path))
-    assert finished.returncode == 1
+    assert finished.code == 1
     assert finished.stderr.splitlines()[-1] == "ValueError: this call was meant to fail"
     assert finished.stdout.count("step ") == 2
     assert_saved(path, torch.load(path, weights_only=False)["losses"])
@@ -149,8 +201,8 @@ for how in {COMPILED}:
     runpy.run_path({str(FIXTURES / script)!r}, run_name="__main__")
     print(how, counters["stats"]["unique_graphs"])
 """
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", probe)
+    assert done.code == 0, done.stderr
     assert re.findall(r"^(\w+) (\d+)$", done.stdout, flags=re.MULTILINE) == [(how, "1") for how in COMPILED]
     compiled = [float(loss) for loss in re.findall(r"loss (\S+)$", done.stdout, flags=re.MULTILINE)]
     assert compiled == plain * len(COMPILED)

@@ -1,9 +1,11 @@
-"""Processes that have imported torch and wait: a Python program is then a fork of one, and starts in no time.
+"""A process that has imported torch and waits: a Python program is then a fork of it, and starts in no time.
 
 Importing torch and what its optimizers need takes some 3 seconds of processor time, more than most captures of the
-tests. A fork is a process of its own all the same, with its own output, folder, environment and exit code. Programs
-that look at their own start (what is imported when, and in which order) or at how Python takes their modules down need
-a fresh interpreter, and so do those whose environment torch reads while it is imported.
+tests, and what the example scripts and transformers import takes 2 more. A fork is a process of its own all the same,
+with its own output, folder, environment and exit code; where its path leads to a device that the process has not, it
+loads that as `import torch` does at its end. Programs that look at their own start (what is imported when, and in which
+order) or at how Python takes their modules down need a fresh interpreter, and so do those whose environment torch reads
+while it is imported.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from pathlib import Path
 WAITING = """
 import atexit, gc, json, os, runpy, socket, sys, threading
 from types import ModuleType
-import h5py, torch, torch._dynamo
+import h5py, huggingface_hub, sklearn.datasets, tokenizers, torch, torch._dynamo
 import align.cli, align.commands
+import align.hooks.capture, align.hooks.children, align.hooks.last_line, align.hooks.recorder
 
 def received(orders, size):
     text = b""
@@ -53,6 +56,11 @@ def forked(orders):
 def carry_out(order):
     os.environ.clear()
     os.environ.update(order["environment"])
+    more = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
+    if more:
+        sys.path[1:1] = more
+        if torch._is_device_backend_autoload_enabled():
+            torch._import_device_backends()
     os.chdir(order["folder"])
     first, *rest = order["arguments"]
     if first == "-c":
@@ -146,29 +154,20 @@ class WaitingProcess:
         os.killpg(self._process.pid, signal.SIGKILL)
 
 
-MOST_WAITING = 4
-"""Kinds of which a process is kept, those that were used last; each holds some 300 MB."""
-
-_waiting: dict[str, WaitingProcess] = {}
+_waiting: list[WaitingProcess] = []
+"""The process, once a program has been run."""
 
 
 def run(
     arguments: Sequence[str | Path],
     environment: Mapping[str, str],
     *,
-    kind: str,
+    waiting_in: Mapping[str, str],
     folder: Path | None = None,
     given: str = "",
     timeout: float = 300,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program in a fork of the process of this kind, which the first program of the kind starts.
-
-    All programs of one kind must agree in what torch reads from the environment when it is imported.
-    """
-    waiting = _waiting.pop(kind, None)
-    if waiting is None:
-        if len(_waiting) == MOST_WAITING:
-            _waiting.pop(next(iter(_waiting))).close()
-        waiting = WaitingProcess(environment)
-    _waiting[kind] = waiting
-    return waiting.run([str(argument) for argument in arguments], environment, folder, given, timeout)
+    """Run a program in a fork of the process, which the first program starts in the environment `waiting_in`."""
+    if not _waiting:
+        _waiting.append(WaitingProcess(waiting_in))
+    return _waiting[0].run([str(argument) for argument in arguments], environment, folder, given, timeout)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.running import STEPS, WORKLOADS, environment
+from tests.rank_runs import free_ports, run_ranks
+from tests.running import STEPS, WORKLOADS, python
 
 WAYS = WORKLOADS / "ways"
 DETAILS = ("sketch", "tensors")
@@ -19,7 +16,6 @@ DETAILS = ("sketch", "tensors")
 
 DRIVER = """
 import contextlib, gc, io, json, os, runpy, sys, traceback
-from pathlib import Path
 
 def run_plain(arguments):
     sys.argv = arguments
@@ -35,7 +31,9 @@ def run_captured(arguments):
 
 def outcome(kind, arguments):
     # Nothing of one run may be left in the next, as in a process of its own; accelerate keeps its settings.
+    # What stays is imported: neither the collector nor a recorder need look through it again.
     gc.collect()
+    gc.freeze()
     if "accelerate" in sys.modules:
         from accelerate.state import AcceleratorState
         AcceleratorState._reset_state(reset_partial_state=True)
@@ -47,14 +45,13 @@ def outcome(kind, arguments):
             code = traceback.format_exc()
     return [code, said.getvalue()]
 
-runs, result = sys.argv[1:]
 outcomes = []
-for kind, arguments, port in json.loads(Path(runs).read_text()):
+for kind, arguments, port in json.loads(sys.stdin.read()):
     os.environ["MASTER_PORT"] = str(port)
     outcomes.append(outcome(kind, arguments))
-Path(result + os.environ.get("RANK", "")).write_text(json.dumps(outcomes))
+print(json.dumps(outcomes))
 """
-"""Runs plain scripts and captures of them one after the other; what each said and its exit code go to a file.
+"""Runs plain scripts and captures of them one after the other; its last line has the exit code of each and its stderr.
 
 Processes that train together meet at another port for each run: at the same one they would read where their peers of
 the run before were.
@@ -292,35 +289,12 @@ def run_all(table: Mapping[str, Way], folder: Path, processes: int = 1) -> list[
         for detail in DETAILS:
             output = ["--steps", "0:", "--detail", detail, "-o", str(folder / f"{name}.{detail}.h5")]
             runs[name, detail] = ("capture", [*output, *way.command(way.options, folder / f"{name}.{detail}")])
-    (folder / "driver.py").write_text(DRIVER)
     ports = free_ports(len(runs))
-    plan = [(kind, command, port) for (kind, command), port in zip(runs.values(), ports, strict=True)]
-    (folder / "runs.json").write_text(json.dumps(plan))
-    driver = [sys.executable, *(str(folder / name) for name in ("driver.py", "runs.json", "outcomes.json"))]
-    ranks = range(processes) if processes > 1 else [None]
-    started = [subprocess.Popen(driver, env=rank_environment(rank, processes), cwd=folder) for rank in ranks]
-    try:
-        assert [process.wait(timeout=240) for process in started] == [0] * processes
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    found = [json.loads((folder / f"outcomes.json{'' if rank is None else rank}").read_text()) for rank in ranks]
+    plan = json.dumps([(kind, command, port) for (kind, command), port in zip(runs.values(), ports, strict=True)])
+    if processes > 1:
+        done = run_ranks(DRIVER, ranks=processes, given=plan, cwd=folder)
+    else:
+        done = [python("-c", DRIVER, given=plan, cwd=folder)]
+    assert [one.code for one in done] == [0] * processes, [one.stderr for one in done]
+    found = [json.loads(one.stdout.splitlines()[-1]) for one in done]
     return [dict(zip(runs, (Said(*outcome) for outcome in outcomes), strict=True)) for outcomes in found]
-
-
-def rank_environment(rank: int | None, processes: int) -> dict[str, str]:
-    """The environment of one process among several that train together, as torchrun sets it."""
-    if rank is None:
-        return environment()
-    place = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1"}
-    return environment(None, **place)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

@@ -57,7 +57,7 @@ def make_captures(captures: Sequence[Capture], work: Path, options: Sequence[str
     `options` are more options of `align capture`.
     """
     missing = [capture for capture in captures if not (work / capture.path).exists()]
-    batches = [(some[0].lists, [_capture(each, work, options) for each in some]) for some in _batches(missing)]
+    batches = [(some[0].lists, [capture_job(each, work, options) for each in some]) for some in _batches(missing)]
     _run_all(batches, work, processes)
 
 
@@ -81,7 +81,8 @@ def _run_all(batches: Sequence[Batch], work: Path, processes: int) -> None:
         raise CaptureFailed(f"{len(failed)} runs failed ({names}). {failed[0]}")
 
 
-def _capture(capture: Capture, work: Path, options: Sequence[str]) -> Job:
+def capture_job(capture: Capture, work: Path, options: Sequence[str] = ()) -> Job:
+    """The run of a worker that makes a capture; `options` are more options of `align capture`."""
     device = "npu" if capture.lists else "cpu"
     command = ["capture", "--device", device, "--no-transfer", "--steps", capture.steps, *capture.options, *options]
     return {

@@ -30,6 +30,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--fault", choices=sorted(catalogue.KIND_OF))
     parser.add_argument("--size", choices=catalogue.SIZES, default="large")
     parser.add_argument("--answers", metavar="FILE", help="write where the fault is, as JSON")
+    parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--fit", type=int, metavar="STEPS", help="train so many steps and write the checkpoint")
     return parser.parse_args()
 
@@ -61,7 +62,7 @@ def train(model: torch.nn.Module, args: argparse.Namespace, fault: faults.Fault 
     autocast = AUTOCAST.get(args.precision)
     scaler = torch.amp.GradScaler(device.type, enabled=args.precision == "fp16", init_scale=LOSS_SCALE)
     generator = torch.Generator().manual_seed(args.seed + 1)
-    for _ in range(args.fit or STEPS):
+    for _ in range(args.fit or args.steps):
         inputs, targets = (part.to(device) for part in models.batch(args.model, generator))
         with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
             output = model(inputs)

@@ -24,13 +24,15 @@ for arguments in json.loads(sys.stdin.read()):
 """
 
 
+def trained(case: Case) -> tuple[str, ...]:
+    """The options of a capture of this training, its script and the arguments of that."""
+    return (*case.capture, str(SCRIPT), case.name)
+
+
 def capture_cases(cases: Sequence[Case], folder: Path) -> Mapping[str, Path]:
     """The captures by the names of the trainings."""
     files = {case.name: folder / f"{case.name}.h5" for case in cases}
-    commands = [
-        ["capture", "--device", "cpu", "-o", str(files[case.name]), *case.capture, str(SCRIPT), case.name]
-        for case in cases
-    ]
+    commands = [["capture", "--device", "cpu", "-o", str(files[case.name]), *trained(case)] for case in cases]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [sys.executable, "-c", PROCESS],

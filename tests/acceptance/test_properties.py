@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from align.acceptance.statistics import SpikeRule, correlation, onset, spikes, standard_error, window_means
+from align.acceptance.statistics import SpikeRule, correlation, onset, spikes, window_means
 from align.acceptance_records import Acceptance, Outcome
+from align.standard_error import standard_error
 from tests.acceptance.runs import judge, outcomes, pair
 
 Values = NDArray[np.float64]

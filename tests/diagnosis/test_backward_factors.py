@@ -14,17 +14,14 @@ from align.capture_file import open_capture
 from align.gradient_factors import scaled
 from align.records import DiffResult, Phase, RunInfo, Severity
 from tests.builders import Array, diff_files, record_of
-from tests.numpy_run import Fault, Model, Setup, make
+from tests.numpy_run import Fault, Model, Setup, make, times
+from tests.said import told
 
 PARAMETERS = tuple(Model(Setup()).parameters)
 DOUBLED = [("gradient-doubled", Severity.ERROR)]
 SCALED = [("gradient-scaled", Severity.ERROR)]
 FUNCTIONAL = [("origin-functional", Severity.ERROR)]
 MODULE = [("origin-module", Severity.ERROR)]
-
-
-def times(factor: float) -> Fault:
-    return lambda array: array * np.float32(factor)
 
 
 def all_gradients(factor: float, *but: str) -> dict[tuple[int, str], Fault]:
@@ -38,10 +35,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def diff(reference: Path, folder: Path, faults: Mapping[tuple[int, str], Fault], pieces: int = 3) -> DiffResult:
     return diff_files(reference, make(folder / "b.h5", steps=1, pieces=pieces, faults=faults))
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 def test_all_gradients_twice_are_doubled(reference: Path, tmp_path: Path) -> None:

@@ -10,15 +10,12 @@ import pytest
 
 from align.records import DiffResult, Fact, FactValue, Phase, Severity, TensorKey
 from tests.builders import diff_files
-from tests.numpy_run import Fault, make
+from tests.numpy_run import Fault, make, times
+from tests.said import told
 
 NORMALIZATION = [("loss-normalization", Severity.ERROR)]
 FUNCTIONAL = [("origin-functional", Severity.ERROR)]
 TARGETS = 64
-
-
-def times(factor: float) -> Fault:
-    return lambda array: array * np.float32(factor)
 
 
 def averaged(loss: float, gradient: float) -> dict[tuple[int, str], Fault]:
@@ -37,10 +34,6 @@ def diff(
 ) -> DiffResult:
     reference = make(folder / "a.h5", steps=1, facts=ours or {})
     return diff_files(reference, make(folder / "b.h5", steps=1, pieces=3, faults=faults, facts=theirs or {}))
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 @pytest.mark.parametrize(

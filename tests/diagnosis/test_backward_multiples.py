@@ -14,6 +14,7 @@ from align.multiples import find_multiple
 from align.records import Comparison, DiffResult, Phase, Severity, Status, TensorKey
 from tests.builders import Array, diff_files, record_of
 from tests.numpy_run import Fault, Model, Setup, make
+from tests.said import told
 
 PARAMETERS = tuple(Model(Setup()).parameters)
 
@@ -92,7 +93,7 @@ def test_the_gradient_of_an_output_once_more_is_doubled(tmp_path: Path) -> None:
     kept = Kept()
     faults = {(0, "backward blocks.1.mlp.fc"): kept.keep, (0, "backward blocks.1.norm2"): kept.add}
     result = diff(tmp_path, faults)
-    assert [(finding.label, finding.severity) for finding in result.findings] == [("gradient-doubled", Severity.ERROR)]
+    assert told(result) == [("gradient-doubled", Severity.ERROR)]
     assert result.summary.endswith(
         " It is the reference's with its own grad_output.0 added once more: the gradient of a residual is counted "
         "twice."

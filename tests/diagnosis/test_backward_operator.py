@@ -13,6 +13,7 @@ from align.depth import growth_of
 from align.records import Comparison, DiffResult, Phase, RunInfo, Severity, Status, TensorKey
 from tests.builders import Array, diff_files, record_of
 from tests.numpy_run import Fault, make
+from tests.said import told
 
 TORCH = {"code": "torch", "random": False}
 RUN = RunInfo(outcome="finished", device_type="cuda", classes={"Linear": TORCH, "LayerNorm": TORCH})
@@ -29,10 +30,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def diff(reference: Path, folder: Path, faults: Mapping[tuple[int, str], Fault], run: RunInfo = NPU) -> DiffResult:
     return diff_files(reference, make(folder / "b.h5", steps=1, pieces=3, run=run, faults=faults))
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 def bent(array: Array) -> Array:

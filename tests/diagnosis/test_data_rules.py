@@ -13,6 +13,7 @@ import pytest
 from align.records import DiffResult, ModuleInfo, Phase, RunInfo, Severity, TensorKey, TensorRecord
 from tests.builders import Array, diff_files, record_of, write_capture
 from tests.numpy_run import make
+from tests.said import told
 
 TAKING = (
     "capture the reference with `align capture --keep batches`, the candidate with "
@@ -41,10 +42,6 @@ def diff(
         make(folder / "a.h5", steps=steps, batch=stream(ours), run=runs[0]),
         make(folder / "b.h5", steps=steps, batch=stream(theirs), run=runs[1], **more),
     )
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 FIRST = list(range(12))

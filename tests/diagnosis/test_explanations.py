@@ -11,6 +11,7 @@ import pytest
 from align.records import DiffResult, Finding, ModuleInfo, Phase, RunInfo, Severity, TensorKey, TensorRecord, Verdict
 from tests.builders import Array, diff_files, record_of, write_capture
 from tests.numpy_run import make
+from tests.said import told
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(64, 64)).astype(np.float32)
@@ -50,7 +51,7 @@ def _cast(path: Path, dtype: str, factor: float) -> Path:
 
 def test_a_dtype_explains_the_first_difference(tmp_path: Path) -> None:
     result = diff_files(_cast(tmp_path / "a.h5", "float32", 1.0), _cast(tmp_path / "b.h5", "bfloat16", 1.5))
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("origin-module", Severity.ERROR),
         ("dtype-differs", Severity.WARNING),
     ]
@@ -62,7 +63,7 @@ def test_a_dtype_explains_the_first_difference(tmp_path: Path) -> None:
 def test_a_dtype_stops_no_walk(tmp_path: Path) -> None:
     result = diff_files(_cast(tmp_path / "a.h5", "float32", 1.0), _cast(tmp_path / "b.h5", "bfloat16", 1.001))
     assert result.verdict is Verdict.ALIGNED
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("dtype-differs", Severity.NOTE),
         ("within-noise", Severity.NOTE),
     ]
@@ -124,7 +125,7 @@ def test_shapes_of_weights_that_differ_stop_the_walk_before_it_begins(tmp_path: 
     result = diff_files(*paths)
     assert result.first_divergence is not None
     assert (str(result.first_divergence.kind), str(result.first_divergence.origin)) == ("shape", "weights")
-    assert [(finding.label, finding.severity) for finding in result.findings] == [("shape-differs", Severity.ERROR)]
+    assert told(result) == [("shape-differs", Severity.ERROR)]
     assert result.summary == (
         "Before step 0: fc weight has shape [64, 64] in the reference and [64, 32] in the candidate."
     )
@@ -145,7 +146,7 @@ def test_modules_and_calls_on_one_side_are_told(tmp_path: Path) -> None:
     reference = write_capture(tmp_path / "a.h5", {0: common})
     candidate = write_capture(tmp_path / "b.h5", {0: [*common, twice, _seen("cast", "output.0", X)]})
     result = diff_files(reference, candidate)
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("structure-differs", Severity.NOTE),
         ("within-noise", Severity.NOTE),
     ]

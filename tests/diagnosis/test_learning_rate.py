@@ -7,6 +7,7 @@ from pathlib import Path
 from align.records import Phase, Severity, Status, Verdict
 from tests.builders import diff_files
 from tests.numpy_run import make
+from tests.said import told
 
 
 def test_another_learning_rate_parts_the_runs_after_the_step(tmp_path: Path) -> None:
@@ -15,9 +16,7 @@ def test_another_learning_rate_parts_the_runs_after_the_step(tmp_path: Path) -> 
     first = result.first_divergence
     assert first is not None
     assert (first.step, first.phase, str(first.kind), str(first.origin)) == (0, Phase.PARAM, "equality", "optimizer")
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
-        ("learning-rate-differs", Severity.ERROR)
-    ]
+    assert told(result) == [("learning-rate-differs", Severity.ERROR)]
     assert result.summary == (
         "The learning rate of step 0 is 0.001 in the reference and 0.0011 in the candidate. All gradients agree; the "
         "parameters part here."
@@ -29,7 +28,7 @@ def test_a_fault_before_the_update_comes_first(tmp_path: Path) -> None:
     faults = {(0, "forward head"): lambda array: array * 1.5}
     candidate = make(tmp_path / "b.h5", learning_rate=0.01, faults=faults)
     result = diff_files(make(tmp_path / "a.h5"), candidate)
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("origin-module", Severity.ERROR),
         ("learning-rate-differs", Severity.WARNING),
     ]
@@ -46,7 +45,7 @@ def test_without_parameters_another_rate_parts_the_runs_by_itself(tmp_path: Path
     drop = frozenset({Phase.PARAM})
     reference = make(tmp_path / "a.h5", steps=1, drop=drop)
     result = diff_files(reference, make(tmp_path / "b.h5", steps=1, drop=drop, learning_rate=0.1))
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("learning-rate-differs", Severity.ERROR),
         ("within-noise", Severity.NOTE),
     ]

@@ -16,6 +16,7 @@ from align.pairing import pair_names
 from align.records import DiffResult, ModuleInfo, RunInfo, Severity, Verdict
 from tests.builders import Array, diff_files
 from tests.numpy_run import make
+from tests.said import told
 
 Configs = Mapping[str, Mapping[str, Any]]
 
@@ -30,10 +31,6 @@ def diff(folder: Path, ours: Configs, theirs: Configs, point: str = "", **option
     reference = make(folder / "a.h5", steps=1, configs=ours)
     faults = {(0, point): scaled} if point else {}
     return diff_files(reference, make(folder / "b.h5", steps=1, configs=theirs, faults=faults, **options))
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 def test_the_setting_of_the_module_that_parts_the_runs_is_the_cause(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from align.records import (
 )
 from tests.builders import Array, diff_files, record_of
 from tests.numpy_run import Fault, make
+from tests.said import told
 
 TORCH = {"code": "torch", "random": False}
 OWN = {"code": "0123456789abcdef", "random": False}
@@ -56,10 +57,6 @@ def diff(
     return diff_files(
         reference, make(candidate, steps=steps, faults={(step, point): fault}, **{"run": NPU, **(theirs or {})})
     )
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 OPERATOR = [("operator-differs", Severity.ERROR)]

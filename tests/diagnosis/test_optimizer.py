@@ -11,6 +11,7 @@ from align.records import DiffResult, Phase, RunInfo, Severity, Verdict
 from align.updates import UpdateCheck
 from tests.builders import Array, diff_files, walk_files
 from tests.numpy_run import Model, Setup, make
+from tests.said import told
 
 
 class Other(Model):
@@ -36,9 +37,7 @@ def test_another_optimizer_parts_the_runs_after_the_step(tmp_path: Path) -> None
     first = result.first_divergence
     assert first is not None
     assert (first.step, first.phase, str(first.kind), str(first.origin)) == (0, Phase.PARAM, "equality", "optimizer")
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
-        ("hyperparameters-differ", Severity.ERROR)
-    ]
+    assert told(result) == [("hyperparameters-differ", Severity.ERROR)]
     assert result.summary == (
         "The optimizer of step 0 is Adam in the reference and SGD in the candidate. All gradients agree; the "
         "parameters "
@@ -49,7 +48,7 @@ def test_another_optimizer_parts_the_runs_after_the_step(tmp_path: Path) -> None
 def test_a_fused_class_may_be_the_same_optimizer(tmp_path: Path) -> None:
     result = _diff(tmp_path, Other("NpuFusedAdam", pieces=4))
     assert result.verdict is Verdict.ALIGNED
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("hyperparameters-differ", Severity.NOTE),
         ("within-noise", Severity.NOTE),
     ]
@@ -64,9 +63,7 @@ def test_an_update_of_another_size_is_told(tmp_path: Path) -> None:
     first = result.first_divergence
     assert first is not None
     assert (first.step, first.phase, str(first.kind), str(first.origin)) == (0, Phase.PARAM, "equality", "optimizer")
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
-        ("optimizer-formula-differs", Severity.ERROR)
-    ]
+    assert told(result) == [("optimizer-formula-differs", Severity.ERROR)]
     evidence = result.findings[0].evidence
     assert evidence["ratio"] == pytest.approx(1.5, rel=0.01)
     assert result.summary == (

@@ -5,15 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from align.records import DiffResult, ModuleInfo, RunInfo, Severity
-from tests.builders import Array, diff_files
-from tests.numpy_run import make
-
-
-def dropped(array: Array) -> Array:
-    return np.where(np.random.default_rng(3).random(array.shape) < 0.1, 0, array / 0.9)
+from tests.builders import diff_files
+from tests.numpy_run import dropped, make
+from tests.said import told
 
 
 def diff(folder: Path, ours: dict[str, Any], theirs: dict[str, Any], **options: Any) -> DiffResult:
@@ -21,10 +16,6 @@ def diff(folder: Path, ours: dict[str, Any], theirs: dict[str, Any], **options: 
     runs = [RunInfo(outcome="finished", same_start=start) for start in (ours, theirs)]
     reference = make(folder / "ref.h5", steps=1, run=runs[0], **modules)
     return diff_files(reference, make(folder / "b.h5", steps=1, run=runs[1], **modules, **options))
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 def test_dropout_off_in_one_run_only_explains_a_dropout_that_differs(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 from align.records import RunInfo, Severity, Verdict
 from tests.builders import diff_files
 from tests.numpy_run import make
+from tests.said import told
 
 
 def test_weights_of_another_seed_are_told_first(tmp_path: Path) -> None:
     result = diff_files(make(tmp_path / "a.h5", steps=1), make(tmp_path / "b.h5", steps=1, seed=1))
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("seed-mismatch", Severity.ERROR),
         ("initial-weights-differ", Severity.ERROR),
     ]
@@ -39,7 +40,7 @@ def test_seeds_that_differ_without_consequence_are_a_note(tmp_path: Path) -> Non
     candidate = make(tmp_path / "b.h5", steps=1, run=RunInfo(seeds={"torch": 2}))
     result = diff_files(reference, candidate)
     assert result.verdict is Verdict.ALIGNED
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("seed-mismatch", Severity.NOTE),
         ("within-noise", Severity.NOTE),
     ]

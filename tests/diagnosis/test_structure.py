@@ -19,6 +19,7 @@ from align.records import DiffResult, ModuleInfo, Phase, RunInfo, Severity, Stat
 from align.reports.text import diff_text
 from tests.builders import diff_files, record_of, write_capture
 from tests.numpy_run import Model, Setup, make
+from tests.said import told
 
 RANDOM = np.random.default_rng(0)
 X, Y, Z = (RANDOM.normal(size=(64, 64)).astype(np.float32) for _ in range(3))
@@ -45,7 +46,7 @@ def test_another_number_of_parameters_is_no_other_seed(tmp_path: Path) -> None:
     reference = write_capture(tmp_path / "a.h5", {-1: _initial(emb=X, head=Y), **output}, run=seeds)
     candidate = write_capture(tmp_path / "b.h5", {-1: _initial(emb=X, extra=Y, head=Z), **output}, run=seeds)
     result = diff_files(reference, candidate)
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("structure-differs", Severity.ERROR),
         ("initial-weights-differ", Severity.ERROR),
     ]
@@ -94,7 +95,7 @@ def test_a_module_that_only_one_run_has_is_named_where_it_runs(tmp_path: Path) -
 def test_a_module_without_parameters_is_no_more_than_a_hint(tmp_path: Path) -> None:
     candidate = _with_extra(tmp_path / "b.h5", extra=True, weight=False)
     result = diff_files(_with_extra(tmp_path / "a.h5", extra=False), candidate)
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("origin-functional", Severity.ERROR),
         ("structure-differs", Severity.WARNING),
     ]
@@ -157,7 +158,7 @@ def _kept(path: Path, names: Sequence[str], phases: tuple[str, ...] = ()) -> Pat
 
 def test_other_options_of_capture_are_no_difference_of_the_runs(tmp_path: Path) -> None:
     result = diff_files(_kept(tmp_path / "a.h5", "abc"), _kept(tmp_path / "b.h5", "b"))
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("structure-differs", Severity.NOTE),
         ("within-noise", Severity.NOTE),
     ]

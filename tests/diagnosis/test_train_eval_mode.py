@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from align.configuration import Modes
 from align.records import DiffResult, Fact, ModuleInfo, Phase, Severity, TensorKey
-from tests.builders import Array, diff_files
-from tests.numpy_run import make
+from tests.builders import diff_files
+from tests.numpy_run import dropped, make
+from tests.said import told
 
 
 def mode(name: str, *, training: bool, step: int = 0, micro: int = 0, call: int = 0) -> Fact:
@@ -22,18 +22,10 @@ def mode(name: str, *, training: bool, step: int = 0, micro: int = 0, call: int 
 IN_TRAINING = {0: [mode("<Net>", training=True)]}
 
 
-def dropped(array: Array) -> Array:
-    return np.where(np.random.default_rng(3).random(array.shape) < 0.1, 0, array / 0.9)
-
-
 def diff(folder: Path, facts: Mapping[int, Sequence[Fact]], point: str = "", **options: Any) -> DiffResult:
     reference = make(folder / "a.h5", steps=1, facts=IN_TRAINING, **options)
     faults = {(0, point): dropped} if point else {}
     return diff_files(reference, make(folder / "b.h5", steps=1, facts=facts, faults=faults, **options))
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 def test_the_mode_of_the_code_that_parts_the_runs_is_the_cause(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from align.records import Severity, Verdict
 from tests.builders import Array, diff_files
 from tests.numpy_run import Fault, make
+from tests.said import told
 
 
 def test_weights_that_no_other_rule_tells_of_are_counted_and_related(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_a_batch_that_differs_after_the_runs_parted_is_a_warning(tmp_path: Path)
         return make(path, batch=batch, faults={(0, "forward head"): lambda a: a * 1.5})
 
     result = diff_files(make(tmp_path / "a.h5"), second_batch_differs(tmp_path / "b.h5"))
-    assert [(finding.label, finding.severity) for finding in result.findings] == [
+    assert told(result) == [
         ("origin-module", Severity.ERROR),
         ("data-differs", Severity.WARNING),
     ]

@@ -13,6 +13,7 @@ from align import commands, wording
 from align.records import INIT_STEP, ModuleInfo, Phase, Severity, TensorKey, Verdict
 from tests.builders import diff_files, record_of, write_capture
 from tests.numpy_run import make
+from tests.said import told
 from tests.seen import record
 
 
@@ -23,7 +24,7 @@ def test_equal_runs_are_said_to_be_equal(tmp_path: Path) -> None:
         Verdict.ALIGNED,
         "Aligned: 444 tensors over steps 0-1 are equal.",
     )
-    assert [(finding.label, finding.severity) for finding in result.findings] == [("within-noise", Severity.NOTE)]
+    assert told(result) == [("within-noise", Severity.NOTE)]
 
 
 def test_the_largest_difference_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from align.diagnosis.pair.data.batch_relation import batch_relation
 from align.pairing import Pair
 from align.records import (
     INIT_STEP,
-    DiffResult,
     Fact,
     ModuleInfo,
     Phase,
@@ -23,6 +22,7 @@ from align.records import (
     TensorRecord,
 )
 from tests.builders import Array, diff_files, record_of, write_capture
+from tests.said import told
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(8, 64)).astype(np.float32)
@@ -62,10 +62,6 @@ def one_module(
         run=run or RunInfo(outcome="finished", classes={info.class_name: TORCH}),
         facts={0: [training]},
     )
-
-
-def told(result: DiffResult) -> list[tuple[str, Severity]]:
-    return [(finding.label, finding.severity) for finding in result.findings]
 
 
 def masked(places: int) -> Array:
