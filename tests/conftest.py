@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.browsing import Pages
 
 os.environ["ALIGN_LANG"] = "en"  # tests read English, wherever they run
+
+# The same examples each time, on machines of any speed; `--hypothesis-profile default` looks for others.
+settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("fixed")
 
 GOLDEN = Path(__file__).parent / "golden"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
