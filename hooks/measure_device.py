@@ -50,6 +50,11 @@ class _Kind:
         return self.device.type not in WITHOUT_FLOAT64
 
     @property
+    def numbers(self) -> torch.dtype:
+        """The format in which numbers wait: that of the sums, also for float64 on a device that hardly knows it."""
+        return torch.float64 if self.double else torch.float32
+
+    @property
     def row(self) -> int:
         """Elements of a row."""
         return self.buckets or sketches.BUCKET_COUNTS[0]
@@ -153,7 +158,7 @@ class DeviceKernel:
         if kind.buckets:
             signed = values * self._signs_on(kind.device)[: values.shape[1]]
             parts.append(bucket_sums(signed.view(count, rows, kind.buckets), double=kind.double))
-        numbers = torch.cat([part.to(parts[0].dtype) for part in parts], 1).reshape(-1)
+        numbers = torch.cat([part.to(kind.numbers) for part in parts], 1).reshape(-1)
         self._waiting.append(_Waiting(kind, group.targets, 1, numbers))
 
     def _measured(self, tensor: torch.Tensor, kind: _Kind, measured: Measured) -> _Waiting:
@@ -172,7 +177,7 @@ class DeviceKernel:
         parts = blocks + codes
         if partials:
             parts.append(torch.stack(partials).sum(0))
-        numbers = torch.cat([part.to(blocks[0].dtype) for part in parts])
+        numbers = torch.cat([part.to(kind.numbers) for part in parts])
         return _Waiting(kind, [_Target(measured, tensor.numel())], len(blocks), numbers)
 
     def _signed(self, flat: torch.Tensor, offset: int, buckets: int) -> torch.Tensor:

@@ -382,6 +382,32 @@ def test_small_tensors_are_measured_together_as_they_were_at_their_moment() -> N
     assert done.stdout == "ok\n", done.stderr
 
 
+FORMATS = """
+import torch, torch_npu
+from align.hooks.measure import Measurements
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Fetched(TorchDispatchMode):
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        result = op(*args, **(kwargs or {}))
+        if args and isinstance(args[0], torch.Tensor) and args[0].device.type == "npu" and result.device.type == "cpu":
+            print(result.dtype)
+        return result
+
+measurements = Measurements(with_sketch=True)
+wide = measurements.measure(torch.arange(300, dtype=torch.float64).to("npu"))
+measurements.measure(torch.arange(300.0).to("npu"))
+with Fetched():
+    measurements.fetch()
+print(wide.stats.maximum, wide.stats.total)
+"""
+
+
+def test_numbers_of_float64_wait_in_the_format_that_the_device_knows() -> None:
+    done = python("-c", FORMATS, simulator={})
+    assert done.stdout == "torch.float32\n299.0 44850.0\n", done.stderr
+
+
 LAUNCHED = """
 import torch, torch_npu
 from align.hooks.measure import Measurements
