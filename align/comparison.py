@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from align import aspects, watching, wording
@@ -67,7 +68,7 @@ SMALLEST_JUDGED_SHARE = 0.1
 """Below it nothing is said of the runs, though nothing that was judged differs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Walk:
     """All that comparing two captures found; the rules of diagnosis read it and nothing else.
 
@@ -185,27 +186,23 @@ class Walk:
                 blamed |= {suspect.owner, comparison.key.name}
         return tuple(found)
 
-    @property
+    @cached_property
     def divergence(self) -> Divergence | None:
         """The first tensor that really differs, else what parts the timelines; None when the runs are aligned."""
         return parting(self.lost_loss, self.other_rate) if self.first is None else _divergence(self.first)
 
-    @property
+    @cached_property
     def lost_loss(self) -> LostLoss | None:
         """The step whose loss one run has lost, where no tensor that was captured differs."""
         return None if self.first is not None else lost_loss(self.reference_timeline, self.candidate_timeline)
 
-    @property
+    @cached_property
     def other_rate(self) -> OtherRate | None:
-        """The step whose learning rate differs, where no tensor that was captured differs.
-
-        A timeline holds the rate of the first group: it says nothing where that differs and no parameter's does.
-        """
+        """The step whose learning rate differs, where no tensor that was captured differs."""
         if self.first is not None:
             return None
-        known = {check.step for check in self.settings_checks if check.rates_known}
-        timelines = self.reference_timeline, self.candidate_timeline
-        return other_rate(*timelines) if other_rate(*timelines, known) is None else None
+        agree = {check.step for check in self.settings_checks if check.rates_known}
+        return other_rate(self.reference_timeline, self.candidate_timeline, agree)
 
 
 def compare(

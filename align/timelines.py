@@ -43,15 +43,17 @@ def lost_loss(reference: Sequence[TimelineRow], candidate: Sequence[TimelineRow]
 
 
 def other_rate(
-    reference: Sequence[TimelineRow], candidate: Sequence[TimelineRow], steps: Collection[int] | None = None
+    reference: Sequence[TimelineRow], candidate: Sequence[TimelineRow], agree: Collection[int] = ()
 ) -> OtherRate | None:
-    """The first step, of all or of some, whose learning rate differs; None where there is none."""
+    """The first step whose learning rate differs; None where there is none.
+
+    In the steps `agree` no parameter's rate differs. A timeline holds the rate of the first group: where that differs
+    in such a step, it says nothing of any.
+    """
     theirs = {row.step: row for row in candidate}
-    for row in reference:
-        rates = differing_learning_rates(row, theirs.get(row.step))
-        if rates is not None and (steps is None or row.step in steps):
-            return OtherRate(row.step, rates)
-    return None
+    pairs = ((row.step, differing_learning_rates(row, theirs.get(row.step))) for row in reference)
+    found = [OtherRate(step, rates) for step, rates in pairs if rates is not None]
+    return found[0] if found and not any(each.step in agree for each in found) else None
 
 
 def parting(lost: LostLoss | None, other: OtherRate | None) -> Divergence | None:
